@@ -153,7 +153,7 @@ void Subject::fill(const Benchmark& benchmark) {
     return here;
   };
   for (std::size_t i = 0; i < benchmark.parameters.size(); ++i) {
-    const Parameter& parameter = benchmark.parameters[i];
+    const SubjectParameter& parameter = benchmark.parameters[i];
     const auto& place = info.parameters[i];
     parameters_.resize(place.offset + place.size);
     if (parameter.floats == 0) {

@@ -26,7 +26,7 @@ struct Settings {
 };
 
 /// A parameter: a buffer of random floats or a word.
-struct Parameter {
+struct SubjectParameter {
   std::uint64_t floats = 0;
   std::uint32_t word = 0;
   bool written = false;
@@ -35,7 +35,7 @@ struct Parameter {
 struct Benchmark {
   std::string name, program, entry;
   device::Dim3 grid, block;
-  std::vector<Parameter> parameters;
+  std::vector<SubjectParameter> parameters;
 };
 
 std::vector<Benchmark> benchmarks();

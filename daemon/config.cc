@@ -41,10 +41,6 @@ namespace {
 constexpr std::size_t kColumns = 118;  // of a comment's text
 constexpr std::string_view kProgram = "program", kUser = "user", kGroup = "group";
 
-std::unexpected<Error> bad(std::string message) {
-  return fail(ErrorCode::kInvalidValue, std::move(message));
-}
-
 /// "file:line: " of a part of the file.
 std::string place_of(const toml::source_region& source, const std::string& file) {
   return fmt::format("{}:{}: ", file, source.begin.line);

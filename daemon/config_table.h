@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -14,6 +15,11 @@
 #include "daemon/config.h"
 
 namespace slate::daemon {
+
+/// A value, or a combination of values, that the configuration may not have.
+inline std::unexpected<Error> bad(std::string message) {
+  return fail(ErrorCode::kInvalidValue, std::move(message));
+}
 
 /// A value as it was written, before its key says what it has to be. Nothing: another type.
 using KeyValue =

@@ -15,10 +15,6 @@
 
 namespace slate::daemon {
 
-inline std::unexpected<Error> bad(std::string message) {
-  return fail(ErrorCode::kInvalidValue, std::move(message));
-}
-
 inline constexpr std::pair<std::string_view, LogLevel> kLogLevels[] = {
     {"trace", LogLevel::kTrace},     {"debug", LogLevel::kDebug}, {"info", LogLevel::kInfo},
     {"warning", LogLevel::kWarning}, {"error", LogLevel::kError}, {"off", LogLevel::kOff}};

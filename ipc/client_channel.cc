@@ -22,7 +22,7 @@ constexpr std::int64_t kYieldNs = 200'000;
 constexpr std::int64_t kLookEveryNs = 100'000'000;
 constexpr int kSleepLimitMs = 1000;  // a lost wake-up costs this, not a hang
 constexpr std::uint32_t kMostLongCalls = kReplySlots / 2;
-constexpr std::chrono::milliseconds kLookAgain{1};  // of those beyond
+constexpr std::chrono::milliseconds kSlotsPoll{1};  // of those beyond
 
 /// To a few milliseconds, for a fifth of the cost: every call of the program asks.
 std::int64_t coarse_now_ns() {
@@ -235,7 +235,7 @@ Result<bool> ClientChannel::call_unless(CommandType type, std::span<const std::b
                                         const std::function<bool()>& ready) {
   MutexLock lock(slots_mutex_);
   while (long_calls_ == kMostLongCalls) {
-    slots_freed_.wait_for(lock, kLookAgain);
+    slots_freed_.wait_for(lock, kSlotsPoll);
     lock.unlock();
     if (ready()) return false;
     if (auto ok = check(); !ok) return std::unexpected(ok.error());

@@ -16,7 +16,7 @@
 namespace slate::ipc {
 namespace {
 
-constexpr std::chrono::milliseconds kLookAgain{1000};
+constexpr std::chrono::milliseconds kLongestNap{1000};
 
 /// As much of the text as there is room for, and a zero.
 template <std::size_t kBytes>
@@ -67,7 +67,7 @@ EngineChannel::Wait EngineChannel::wait(std::chrono::milliseconds timeout) {
     segment_->status.engine_sleeps.store(1, std::memory_order_seq_cst);
     if (ready()) continue;
     // Never long: a wake byte may get lost on the client's side.
-    const auto nap = limited ? std::min(timeout, kLookAgain) : kLookAgain;
+    const auto nap = limited ? std::min(timeout, kLongestNap) : kLongestNap;
     const auto end = sleep(nap);
     if (!end) continue;
     if (*end != Wait::kTimeout) return *end;

@@ -16,8 +16,6 @@ constexpr Milliseconds kMostOwed{50};
 // Longest time that all members wait for work of the plan before, so that they begin together. That
 // work may belong to a session outside the group.
 constexpr Milliseconds kMostHeld{4};
-// Tag of launches that started beside work that cannot be stopped: their times are not used.
-constexpr std::uint64_t kBesideTag = 0;
 
 }  // namespace
 

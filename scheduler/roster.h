@@ -16,6 +16,9 @@
 
 namespace slate::scheduler {
 
+/// Tag of launches that started beside work that cannot be stopped: their times are not used.
+inline constexpr std::uint64_t kBesideTag = 0;
+
 /// What is remembered of one session.
 struct Slot {
   SessionId id = 0;

@@ -10,7 +10,6 @@
 namespace slate::scheduler {
 namespace {
 
-constexpr std::uint64_t kBesideTag = 0;
 constexpr std::uint32_t kRowSamples = 2;  // launches that make a time on a part believable
 
 }  // namespace

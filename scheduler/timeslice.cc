@@ -9,7 +9,7 @@ namespace slate::scheduler {
 namespace {
 // Tags: which launches had the device to themselves.
 constexpr std::uint64_t kAloneTag = 1;
-constexpr std::uint64_t kBesideTag = 2;
+constexpr std::uint64_t kNotAloneTag = 2;
 }  // namespace
 
 bool goes_beside(const View& view, Roster& roster, const Settings& settings) {
@@ -33,7 +33,7 @@ void TimeslicePolicy::decide(const View& view, Decisions& decisions) {
   turns_.decide(view, roster_, roster_.contenders(),
                 {.quantum = settings_.quantum,
                  .long_quantum = settings_.quantum,
-                 .tag = beside ? kBesideTag : kAloneTag,
+                 .tag = beside ? kNotAloneTag : kAloneTag,
                  .alone = !beside},
                 decisions);
   if (!decisions.start.empty() || !decisions.resize.empty()) decisions.reason = "turn";

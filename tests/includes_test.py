@@ -1,4 +1,5 @@
-"""Fails on an #include against the arrows, on CUDA headers where they do not belong, and on a long README of a folder.
+"""Fails on an #include against the arrows, on CUDA headers where they do not belong, on a long README of a folder, and
+on two headers that define classes of one name.
 
 The arrows between top folders are those of docs/architecture.md: ALLOWED. Below them each README has its own:
 
@@ -6,6 +7,8 @@ The arrows between top folders are those of docs/architecture.md: ALLOWED. Below
     May include nothing of ...                     no other folder
 
 A folder may always include its own headers. A folder whose README has no such line has that of its nearest parent.
+
+Of two classes of one name and namespace the linker may take the inline functions of either: undefined behaviour without a word.
 """
 
 import os
@@ -29,6 +32,9 @@ CUDA_FOLDERS = ("device/cuda/", "kernels/", "client/cudart/", "client/driver/", 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 MAY_INCLUDE = re.compile(r"May include(?: nothing|: ([a-z_/, \n]+)\.)")
 README_LINES = 25
+# As clang-format writes them: what is in a namespace is not indented.
+NAMESPACE = re.compile(r"^(?:inline )?namespace ([\w:]+) \{$")
+CLASS = re.compile(r"^(?:class|struct|union|enum class|enum)(?: alignas\(.*?\)| SLATE_EXPORT)? (\w+)(?: final)?(?: :.*)? \{")
 
 
 def files():
@@ -58,6 +64,29 @@ def nearest(folder, found):
     return found[folder]
 
 
+def classes(path):
+    """The classes that a header defines outside of others, with their namespaces."""
+    spaces = []
+    before = ""
+    for line in read(path).splitlines():
+        space, kind = NAMESPACE.match(line), CLASS.match(line)
+        if space:
+            spaces.append(space.group(1))
+        elif line.startswith("}  // namespace") and spaces:
+            spaces.pop()
+        elif kind and not before.startswith("template"):
+            yield "::".join(spaces + [kind.group(1)])
+        before = line
+
+
+def complaints_about_names(headers):
+    first = {}
+    for path in headers:
+        for name in classes(path):
+            if first.setdefault(name, path) != path:
+                yield "%s defines %s, as %s does" % (path, name, first[name])
+
+
 def complaints():
     readmes = [path for path in files() if path.endswith("/README.md")]
     found = arrows(readmes)
@@ -76,6 +105,7 @@ def complaints():
     for path in files():
         if path.endswith((".h", ".cc", ".cu", ".cuh", ".l")):
             yield from complaints_about(path, nearest(os.path.dirname(path), found))
+    yield from complaints_about_names(path for path in sorted(files()) if path.endswith(".h"))
 
 
 def complaints_about(path, named):

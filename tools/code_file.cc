@@ -15,9 +15,7 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-constexpr std::uint32_t kContainerMagic = 0xba55ed50;
 constexpr std::size_t kAlignment = 8;  // of containers, in sections and files
-constexpr std::size_t kHeaderBytes = 16;
 
 std::string_view text_of(Bytes bytes) {
   std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -27,9 +25,9 @@ std::string_view text_of(Bytes bytes) {
 
 bool begins_container(Bytes bytes) {
   std::uint32_t magic = 0;
-  if (bytes.size() < kHeaderBytes) return false;
+  if (bytes.size() < client::kContainerHeaderBytes) return false;
   std::memcpy(&magic, bytes.data(), sizeof(magic));
-  return magic == kContainerMagic;
+  return magic == client::kContainerMagic;
 }
 
 /// PTX says its version before anything but comments, and is text throughout.
@@ -56,7 +54,7 @@ Result<std::vector<PtxImage>> ptx_in(Bytes file) {
     return images;
   }
   std::size_t containers = 0;
-  for (std::size_t at = 0; at + kHeaderBytes <= file.size(); at += kAlignment) {
+  for (std::size_t at = 0; at + client::kContainerHeaderBytes <= file.size(); at += kAlignment) {
     const Bytes rest = file.subspan(at);
     if (!begins_container(rest)) continue;
     const auto entries = client::list_entries(rest.first(container_bytes(rest)));

@@ -53,7 +53,7 @@ std::string sms_text(const json& part) {
                      flag(part, "ahead") ? ", ahead" : "");
 }
 
-std::string row(const json& kernel) {
+std::string kernel_row(const json& kernel) {
   return fmt::format(
       "{:<40.40} {:>10} {:>12} {:>10} {:>10} {:>8} {:>8} {:>5} {:>8} {:>8}\n", plain_name(kernel),
       block_text(kernel), number(kernel, "blocks"), time_text(kernel, "native"),
@@ -187,7 +187,7 @@ Result<std::string> profile_table(const std::string& json_text) {
   std::string out = fmt::format(
       "{:<40} {:>10} {:>12} {:>10} {:>10} {:>8} {:>8} {:>5} {:>8} {:>8}\n", "KERNEL", "BLOCK",
       "BLOCKS", "NATIVE ms", "WORKER ms", "COMPUTE", "MEMORY", "CLASS", "FORM", "SAMPLES");
-  for (const json& kernel : kernels) out += row(kernel);
+  for (const json& kernel : kernels) out += kernel_row(kernel);
   return out;
 }
 

@@ -103,7 +103,7 @@ std::string real_text(const json& session, const char* key) {
   return value ? fmt::format("{:g}", *value) : "-";
 }
 
-std::string row(const json& session) {
+std::string session_row(const json& session) {
   return fmt::format(
       "{:>6} {:>8} {:>6} {:<20.20} {:<10} {:>6} {:>6} {:>4} {:>21} {:>9} {:>7} {:>9} {:>10} "
       "{:>10}\n",
@@ -148,7 +148,7 @@ Result<std::string> status_table(const std::string& json_text) {
       "LAUNCHES", "RUNNING", "COPIES", "TO DEVICE", "TO HOST");
   std::string running;
   for (const json& session : list(status, "sessions")) {
-    out += row(session);
+    out += session_row(session);
     running += running_row(session);
   }
   if (running.empty()) return out;

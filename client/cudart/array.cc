@@ -11,7 +11,7 @@ namespace {
 
 static_assert(client::kArrayMemoryLater == (cudaArraySparse | cudaArrayDeferredMapping));
 
-cudaArray_t handle_of(std::uint64_t id) {
+cudaArray_t array_handle(std::uint64_t id) {
   return reinterpret_cast<cudaArray_t>(pointer_to(id));
 }
 
@@ -26,7 +26,7 @@ cudaError_t make_array(cudaArray_t* array, const cudaChannelFormatDesc* descript
     if (array == nullptr || description == nullptr) return deny(cudaErrorInvalidValue);
     const auto id = client::create_program_array(session, wish_of(*description, extent, flags));
     if (!id) return std::unexpected<Failure>(id.error());
-    *array = handle_of(*id);
+    *array = array_handle(*id);
     return {};
   });
 }
@@ -138,7 +138,7 @@ cudaError_t cudaGetMipmappedArrayLevel(cudaArray_t* level, cudaMipmappedArray_co
     if (!entry) return std::unexpected(entry.error());
     const std::uint64_t id = session.arrays().table().level(entry->array, number);
     if (id == 0) return deny(cudaErrorInvalidValue);
-    *level = handle_of(id);
+    *level = array_handle(id);
     return {};
   });
 }

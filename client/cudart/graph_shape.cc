@@ -5,7 +5,7 @@
 namespace slate::cudart {
 namespace {
 
-using EdgePlaces = client::EdgePlaces<cudaGraphNode_t, cudaGraphEdgeData>;
+using Edges = client::EdgePlaces<cudaGraphNode_t, cudaGraphEdgeData>;
 
 }  // namespace
 }  // namespace slate::cudart
@@ -69,21 +69,21 @@ cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char* path, unsigned
 cudaError_t cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t* from, cudaGraphNode_t* to,
                               cudaGraphEdgeData* data, std::size_t* count) {
   return answer([&]() -> Answer {
-    return client::tell_edges(client::edges_of(graph), EdgePlaces{from, to, data, count});
+    return client::tell_edges(client::edges_of(graph), Edges{from, to, data, count});
   });
 }
 
 cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t* nodes,
                                          cudaGraphEdgeData* data, std::size_t* count) {
   return answer([&]() -> Answer {
-    return client::tell_edges(client::edges_before(node), EdgePlaces{nodes, nullptr, data, count});
+    return client::tell_edges(client::edges_before(node), Edges{nodes, nullptr, data, count});
   });
 }
 
 cudaError_t cudaGraphNodeGetDependentNodes(cudaGraphNode_t node, cudaGraphNode_t* nodes,
                                            cudaGraphEdgeData* data, std::size_t* count) {
   return answer([&]() -> Answer {
-    return client::tell_edges(client::edges_behind(node), EdgePlaces{nullptr, nodes, data, count});
+    return client::tell_edges(client::edges_behind(node), Edges{nullptr, nodes, data, count});
   });
 }
 

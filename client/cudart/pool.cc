@@ -7,7 +7,7 @@ namespace {
 
 using client::Pools;
 
-cudaMemPool_t handle_of(std::uint64_t pool) {
+cudaMemPool_t pool_handle(std::uint64_t pool) {
   return static_cast<cudaMemPool_t>(pointer_to(pool));
 }
 
@@ -52,7 +52,7 @@ cudaError_t tell_pool(cudaMemPool_t* pool, int device, const Which& which) {
   return with_session([&](Session& session) -> Answer {
     if (pool == nullptr) return deny(cudaErrorInvalidValue);
     if (device != 0) return deny(cudaErrorInvalidDevice);
-    *pool = handle_of(which(session.memory().pools()));
+    *pool = pool_handle(which(session.memory().pools()));
     return {};
   });
 }
@@ -140,7 +140,7 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* prope
   return with_session([&](Session& session) -> Answer {
     if (pool == nullptr || properties == nullptr) return deny(cudaErrorInvalidValue);
     if (auto ok = client::check_pool(*properties); !ok) return ok;
-    *pool = handle_of(session.memory().pools().create(properties->maxSize));
+    *pool = pool_handle(session.memory().pools().create(properties->maxSize));
     return {};
   });
 }

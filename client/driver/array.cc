@@ -29,7 +29,7 @@ constexpr FormatName kFormats[] = {
     {CU_AD_FORMAT_FLOAT, ChannelKind::kFloat, 32},
 };
 
-CUarray handle_of(std::uint64_t id) {
+CUarray array_handle(std::uint64_t id) {
   return static_cast<CUarray>(pointer_to(id));
 }
 
@@ -42,7 +42,7 @@ CUresult make_array(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* description) 
     if (array == nullptr || description == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
     const auto id = client::create_program_array(session, wish_of(*description));
     if (!id) return std::unexpected<Failure>(id.error());
-    *array = handle_of(*id);
+    *array = array_handle(*id);
     return {};
   });
 }
@@ -169,7 +169,7 @@ CUresult cuMipmappedArrayGetLevel(CUarray* level, CUmipmappedArray array, unsign
     if (!entry) return std::unexpected(entry.error());
     const std::uint64_t id = session.arrays().table().level(entry->array, number);
     if (id == 0) return deny(CUDA_ERROR_INVALID_VALUE);
-    *level = handle_of(id);
+    *level = array_handle(id);
     return {};
   });
 }

@@ -28,10 +28,10 @@ CUresult advise(const ManagedSpan& memory, int advice, const LocationName& locat
   });
 }
 
-using Batch = client::PassedHints<CUdeviceptr, CUmemLocation>;
+using PassedBatch = client::PassedHints<CUdeviceptr, CUmemLocation>;
 
 /// Prefetches, or discards, or both.
-CUresult run_batch(const Batch& passed, bool prefetches, CUstream stream) {
+CUresult run_batch(const PassedBatch& passed, bool prefetches, CUstream stream) {
   return with_session([&](Session& session) -> Answer {
     const auto batch = client::batch_of(passed);
     if (!batch) return std::unexpected<Failure>(batch.error());

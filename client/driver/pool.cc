@@ -7,7 +7,7 @@ namespace {
 
 using client::Pools;
 
-CUmemoryPool handle_of(std::uint64_t pool) {
+CUmemoryPool pool_handle(std::uint64_t pool) {
   return static_cast<CUmemoryPool>(pointer_to(pool));
 }
 
@@ -83,13 +83,13 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {
   return with_device([&](Session& session) -> Answer {
     if (auto ok = need_device(device); !ok) return ok;
-    return give(pool, handle_of(session.memory().pools().default_pool()));
+    return give(pool, pool_handle(session.memory().pools().default_pool()));
   });
 }
 CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice device) {
   return with_device([&](Session& session) -> Answer {
     if (auto ok = need_device(device); !ok) return ok;
-    return give(pool, handle_of(session.memory().pools().current_pool()));
+    return give(pool, pool_handle(session.memory().pools().current_pool()));
   });
 }
 CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
@@ -103,13 +103,13 @@ CUresult cuMemGetDefaultMemPool(CUmemoryPool* pool, CUmemLocation* location,
                                 CUmemAllocationType type) {
   return with_device([&](Session& session) -> Answer {
     if (auto ok = need_pool(location, type); !ok) return ok;
-    return give(pool, handle_of(session.memory().pools().default_pool()));
+    return give(pool, pool_handle(session.memory().pools().default_pool()));
   });
 }
 CUresult cuMemGetMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
   return with_device([&](Session& session) -> Answer {
     if (auto ok = need_pool(location, type); !ok) return ok;
-    return give(pool, handle_of(session.memory().pools().current_pool()));
+    return give(pool, pool_handle(session.memory().pools().current_pool()));
   });
 }
 CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {
@@ -123,7 +123,7 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) {
   return with_device([&](Session& session) -> Answer {
     if (pool == nullptr || properties == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
     if (auto ok = client::check_pool(*properties); !ok) return ok;
-    *pool = handle_of(session.memory().pools().create(properties->maxSize));
+    *pool = pool_handle(session.memory().pools().create(properties->maxSize));
     return {};
   });
 }

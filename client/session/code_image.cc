@@ -15,9 +15,6 @@
 namespace slate::client {
 namespace {
 
-constexpr std::uint32_t kWrapperMagic = 0x466243b1;
-constexpr std::uint32_t kContainerMagic = 0xba55ed50;
-
 template <typename T>
 T read_at(const void* from, std::size_t offset = 0) {
   T value;
@@ -172,8 +169,7 @@ bool is_code(const void* code, std::size_t readable) {
 }
 
 bool has_several_codes(const void* wrapper) {
-  constexpr std::size_t kContainer = 8;  // offset of the pointer to it
-  const auto container = container_at(read_at<const void*>(wrapper, kContainer));
+  const auto container = container_at(read_at<FatBinaryWrapper>(wrapper).data);
   if (!container) return false;
   const auto entries = list_entries(*container);
   if (!entries) return false;
@@ -201,7 +197,6 @@ Result<Image> image_of_code(const void* code, std::uint32_t capability, std::siz
   const bool is_bounded = readable != ~std::size_t{0};
   // A wrapper is a pointer, which nothing out of a file can be.
   if (magic == kWrapperMagic && !is_bounded) return image_of_wrapper(code, capability, ptx_first);
-  constexpr std::size_t kContainerHeaderBytes = 16;
   if (magic != kContainerMagic || readable < kContainerHeaderBytes) return broken();
   const auto container = container_at(code);
   if (!container) return std::unexpected(container.error());

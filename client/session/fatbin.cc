@@ -16,22 +16,11 @@
 namespace slate::client {
 namespace {
 
-constexpr std::uint32_t kContainerMagic = 0xba55ed50;
-constexpr std::uint32_t kWrapperMagic = 0x466243b1;
 constexpr std::uint32_t kWrapperLinked = 2;
-constexpr std::uint64_t kContainerHeaderBytes = 16;
 constexpr std::uint32_t kEntryHeaderBytes = 64;
 constexpr std::uint64_t kFlagLz4 = 0x2000;
 constexpr std::uint64_t kFlagZstd = 0x8000;
 constexpr std::uint64_t kMostUnpackedBytes = 1ull << 30;  // an image claiming more is damaged
-
-struct Wrapper {
-  std::uint32_t magic;
-  std::uint32_t version;
-  const void* data;
-  const void* const* containers;  // version 2: ends with null
-};
-static_assert(sizeof(Wrapper) == 24);
 
 template <typename T>
 T read(std::span<const std::byte> bytes, std::size_t offset) {
@@ -253,8 +242,9 @@ Result<Image> choose_image(std::span<const std::byte> container, std::uint32_t c
 }
 
 Result<Image> image_of_wrapper(const void* wrapper, std::uint32_t capability, bool ptx_first) {
-  Wrapper header{};
-  if (wrapper != nullptr) std::memcpy(&header, wrapper, sizeof(header));
+  if (wrapper == nullptr) return damaged("no wrapper");
+  FatBinaryWrapper header;
+  std::memcpy(&header, wrapper, sizeof(header));
   if (header.magic != kWrapperMagic) return damaged("no wrapper");
   if (header.version == kWrapperLinked) {
     auto image = linked_image(header.containers, capability, ptx_first);

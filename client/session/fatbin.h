@@ -13,6 +13,19 @@
 
 namespace slate::client {
 
+inline constexpr std::uint32_t kWrapperMagic = 0x466243b1;
+inline constexpr std::uint32_t kContainerMagic = 0xba55ed50;
+inline constexpr std::uint64_t kContainerHeaderBytes = 16;
+
+/// What nvcc's registration code passes: where the container is.
+struct FatBinaryWrapper {
+  std::uint32_t magic = kWrapperMagic;
+  std::uint32_t version = 1;
+  const void* data = nullptr;
+  const void* const* containers = nullptr;  // version 2: ends with null
+};
+static_assert(sizeof(FatBinaryWrapper) == 24);
+
 enum class ImageKind : std::uint32_t { kPtx = 1, kElf = 2 };  // as in ipc::ModuleLoad
 
 enum class Packing { kNone, kLz4, kZstd };

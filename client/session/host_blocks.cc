@@ -31,7 +31,7 @@ Result<void> put_in_place(void* fresh, std::uint64_t address, std::uint64_t byte
   return {};
 }
 
-struct Mapping {
+struct MapsLine {
   std::uint64_t begin = 0, end = 0;
   char access[8] = {}, name[8] = {};  // of the name only the beginning
 };
@@ -44,7 +44,7 @@ void for_each_mapping(const Look& look) {
   if (!maps) return;
   char line[512];
   while (std::fgets(line, sizeof(line), maps.get()) != nullptr) {
-    Mapping mapping;
+    MapsLine mapping;
     const int fields = std::sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %*s %*s %*s %7s",
                                    &mapping.begin, &mapping.end, mapping.access, mapping.name);
     if (fields >= 3 && !look(mapping)) return;
@@ -131,7 +131,7 @@ Result<bool> map_shared_at(const UniqueFd& fd, std::uint64_t bytes, std::uint64_
 
 std::uint64_t end_of_taken(std::uint64_t address, std::uint64_t bytes) {
   std::uint64_t taken = address;
-  for_each_mapping([&](const Mapping& mapping) {
+  for_each_mapping([&](const MapsLine& mapping) {
     if (mapping.begin < address + bytes && mapping.end > address) taken = mapping.end;
     return mapping.begin < address + bytes;
   });
@@ -146,7 +146,7 @@ bool is_mapped(std::uint64_t address, std::uint64_t bytes) {
 
 bool is_replaceable(std::uint64_t address, std::uint64_t bytes) {
   std::uint64_t covered = address;
-  for_each_mapping([&](const Mapping& mapping) {
+  for_each_mapping([&](const MapsLine& mapping) {
     if (mapping.end <= covered) return true;
     const std::string_view name = mapping.name;
     const bool plain = name.empty() || name.starts_with("[heap]") || name.starts_with("[anon:");

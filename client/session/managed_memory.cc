@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <iterator>
 
+#include "client/session/host_blocks.h"
+
 namespace slate::client {
 namespace {
-
-constexpr std::uint64_t kPage = 4096;
 
 std::uint64_t round_up(std::uint64_t bytes, std::uint64_t multiple) {
   return (bytes + multiple - 1) / multiple * multiple;
@@ -16,7 +16,7 @@ std::uint64_t round_up(std::uint64_t bytes, std::uint64_t multiple) {
 
 Result<std::uint64_t> ManagedMemory::allocate(std::uint64_t bytes) {
   const bool shared = bytes <= kLargestShared;
-  const std::uint64_t size = round_up(bytes, shared ? kAlign : kPage);
+  const std::uint64_t size = round_up(bytes, shared ? kAlign : HostBlocks::kPage);
   if (size < bytes) return fail(ErrorCode::kOutOfMemory, "too much managed memory");
   const MutexLock lock(mutex_);
   std::uint64_t address = 0;

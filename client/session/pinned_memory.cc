@@ -9,17 +9,16 @@
 namespace slate::client {
 namespace {
 
-constexpr std::size_t kPage = HostBlocks::kPage;
-
 std::size_t whole_pages(std::size_t bytes) {
-  return (bytes + kPage - 1) / kPage * kPage;
+  return (bytes + HostBlocks::kPage - 1) / HostBlocks::kPage * HostBlocks::kPage;
 }
 
 /// Of a session that has ended. Its neighbours on the first and the last page may be in use.
 void unmap_piece(const Range& piece) {
   const std::uint64_t first = whole_pages(piece.address);
   const std::uint64_t end = piece.address + std::bit_ceil(piece.bytes);
-  if (first < end / kPage * kPage) unmap_shared(first, end / kPage * kPage - first);
+  if (first < end / HostBlocks::kPage * HostBlocks::kPage)
+    unmap_shared(first, end / HostBlocks::kPage * HostBlocks::kPage - first);
 }
 
 Result<std::uint64_t> allocate_block(Session& session, std::size_t bytes) {
@@ -44,7 +43,7 @@ Allowed<void*> allocate_pinned(Session& session, std::size_t bytes, bool mapped,
   if (mapped || is_sticky(shared.error().code)) {
     return std::unexpected<Refused>(std::move(shared.error()));
   }
-  void* const memory = std::aligned_alloc(kPage, whole_pages(bytes));
+  void* const memory = std::aligned_alloc(HostBlocks::kPage, whole_pages(bytes));
   if (memory == nullptr) return refuse(Refusal::kOutOfMemory);
   pinned.insert({address_of(memory), bytes, Process::kTagAllocated, flags});
   return memory;
@@ -77,7 +76,7 @@ Allowed<void> register_pinned(Session& session, void* address, std::size_t bytes
   if (!is_mapped(at, bytes)) return refuse(Refusal::kInvalidValue);
   const auto shared = session.host_memory().register_pages(at, bytes);
   // Kernels reach whole pages only.
-  const bool whole = at % kPage == 0 && bytes % kPage == 0;
+  const bool whole = at % HostBlocks::kPage == 0 && bytes % HostBlocks::kPage == 0;
   if (mapped && !(shared && whole)) {
     if (shared) (void)session.host_memory().unregister_pages(at, bytes);
     return fail(ErrorCode::kNotSupported,

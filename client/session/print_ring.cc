@@ -12,12 +12,12 @@ namespace slate::client {
 namespace {
 
 constexpr std::uint64_t kWord = 8;
-constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kPrintPage = 4096;
 constexpr std::uint64_t kHeadWords = 2;
 
 std::uint64_t ring_bytes(std::uint64_t bytes) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 40;
-  return std::bit_ceil(std::clamp(bytes, kPage, kMost));
+  return std::bit_ceil(std::clamp(bytes, kPrintPage, kMost));
 }
 
 /// The words of a record, one after the other. Nothing of what is in them is believed.
@@ -66,7 +66,7 @@ std::string assert_text(Reader record) {
 }  // namespace
 
 std::uint64_t PrintRing::memory_for(std::uint64_t bytes) {
-  return kPage + ring_bytes(bytes);
+  return kPrintPage + ring_bytes(bytes);
 }
 
 PrintRing::PrintRing(std::byte* memory, std::uint64_t bytes)

@@ -53,9 +53,9 @@ bool is_reason(const std::string& text) {
 }
 
 bool is_sound(const injector::ReachedMemory& memory) {
-  using Kind = injector::ReachedMemory::Kind;
-  const bool needs_words = memory.kind == Kind::kParameters || memory.kind == Kind::kTexture;
-  return memory.kind <= Kind::kUnknown && is_name(memory.variable) &&
+  using Reached = injector::ReachedMemory::Kind;
+  const bool needs_words = memory.kind == Reached::kParameters || memory.kind == Reached::kTexture;
+  return memory.kind <= Reached::kUnknown && is_name(memory.variable) &&
          !(needs_words && memory.words.empty());
 }
 

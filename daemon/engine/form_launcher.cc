@@ -9,8 +9,6 @@
 namespace slate::daemon {
 namespace {
 
-using injector::Form;
-
 constexpr std::size_t kMostShapes = 64;  // a kernel with ever new shapes starts afresh
 constexpr std::uint32_t kWarpThreads = 32;
 constexpr std::uint64_t kForcedSlices = 4;  // of a launch in the slice form
@@ -102,27 +100,27 @@ class Launcher {
     spec_.ahead = target.ahead;
   }
 
-  Result<Form> launch(Form form) {
-    if (form == Form::kWorker && target_.queue != nullptr) {
+  Result<injector::Form> launch(injector::Form form) {
+    if (form == injector::Form::kWorker && target_.queue != nullptr) {
       if (prepare_worker()) {
         const auto done = target_.queue->launch(form_, target_.stream, target_.table);
         if (done && target_.queue->by_device()) service_.count_dispatched();
-        return counted(Form::kWorker, done);
+        return counted(injector::Form::kWorker, done);
       }
       refuse_worker(kernel_, spec_);
     }
-    if (form == Form::kSlice && prepare(kernel_.slice, kernel_.forms->slice)) {
-      return counted(Form::kSlice, launch_slices());
+    if (form == injector::Form::kSlice && prepare(kernel_.slice, kernel_.forms->slice)) {
+      return counted(injector::Form::kSlice, launch_slices());
     }
     if (target_.slice_first > 0) {
       return fail(ErrorCode::kInternal, "a kernel that has begun in slices cannot go on");
     }
     share(spec_, kernel_.info.static_shared_bytes);
-    return counted(Form::kNative, device_.launch(spec_, target_.stream));
+    return counted(injector::Form::kNative, device_.launch(spec_, target_.stream));
   }
 
  private:
-  Result<Form> counted(Form form, const Result<void>& done) {
+  Result<injector::Form> counted(injector::Form form, const Result<void>& done) {
     if (!done) return std::unexpected(done.error());
     service_.count(form);
     return form;
@@ -205,12 +203,12 @@ class Launcher {
 }  // namespace
 
 void find_forms(device::Device& device, const FormService& service, FunctionRecord& kernel,
-                Form form) {
+                injector::Form form) {
   if (kernel.forms == nullptr) return;
   const injector::KernelForms& forms = *kernel.forms;
-  if (form == Form::kSlice && !forms.slice.empty())
+  if (form == injector::Form::kSlice && !forms.slice.empty())
     find_form(device, kernel, kernel.slice, forms.slice);
-  if (form != Form::kWorker) return;
+  if (form != injector::Form::kWorker) return;
   for (const auto& [function, name] : {std::pair(&kernel.worker, &forms.worker),
                                        std::pair(&kernel.compact_worker, &forms.compact_worker)}) {
     if (name->empty() || find_form(device, kernel, *function, *name) == nullptr) continue;
@@ -284,8 +282,9 @@ void refuse_worker(FunctionRecord& kernel, const device::LaunchSpec& spec) {
   kernel.refusals.push_back(refusal(spec));
 }
 
-Result<Form> launch_in_form(device::Device& device, FormService& service, FunctionRecord& kernel,
-                            const device::LaunchSpec& spec, Form form, const LaunchTarget& target) {
+Result<injector::Form> launch_in_form(device::Device& device, FormService& service,
+                                      FunctionRecord& kernel, const device::LaunchSpec& spec,
+                                      injector::Form form, const LaunchTarget& target) {
   return Launcher(device, service, kernel, spec, target).launch(form);
 }
 

@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kClientTimeout = 5s;
 constexpr auto kStatusTimeout = 1s;  // then the status says what is known without the engine
-constexpr auto kEngineTimeout = 10s;
+constexpr auto kAnswerTimeout = 10s;
 
 bool is_administrators(ipc::ControlVerb verb) {
   return verb == ipc::ControlVerb::kProfileSet || verb == ipc::ControlVerb::kProfileForget ||
@@ -158,7 +158,7 @@ void ControlDesk::ask(Connection& connection, LinkHeader question, const std::st
   if (connection.waits_for.empty()) return reports_are_there(connection);
   connection.state = State::kWaiting;
   connection.deadline = Clock::now() + (is_status ? Clock::duration(kStatusTimeout)
-                                                  : Clock::duration(kEngineTimeout));
+                                                  : Clock::duration(kAnswerTimeout));
 }
 
 void ControlDesk::report_came(std::uint64_t engine, const LinkMessage& message) {

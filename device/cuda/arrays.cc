@@ -43,7 +43,7 @@ CUDA_ARRAY3D_DESCRIPTOR description_of(const ArraySpec& spec) {
   return description;
 }
 
-const CudaArray& raw(device::Array array) {
+const CudaArray& array_of(device::Array array) {
   return *reinterpret_cast<const CudaArray*>(array);
 }
 
@@ -94,7 +94,7 @@ std::size_t rows_of(std::uint64_t pitch, std::uint64_t slice) {
 void set_source(CUDA_MEMCPY3D& copy, const Place& place) {
   if (place.is(PlaceKind::kArray)) {
     copy.srcMemoryType = CU_MEMORYTYPE_ARRAY;
-    copy.srcArray = raw(device::Array{place.object}).levels[place.part];
+    copy.srcArray = array_of(device::Array{place.object}).levels[place.part];
     copy.srcXInBytes = place.x;
     copy.srcY = place.y;
     copy.srcZ = place.z;
@@ -127,7 +127,7 @@ void set_target(CUDA_MEMCPY3D& copy, const Place& place) {
 
 bool has_level(const Place& place) {
   return !place.is(PlaceKind::kArray) ||
-         place.part < raw(device::Array{place.object}).levels.size();
+         place.part < array_of(device::Array{place.object}).levels.size();
 }
 
 }  // namespace
@@ -176,7 +176,7 @@ void Arrays::unmake(const CudaArray& array) {
 }
 
 void Arrays::destroy(device::Array array) {
-  const std::unique_ptr<const CudaArray> its(&raw(array));
+  const std::unique_ptr<const CudaArray> its(&array_of(array));
   unmake(*its);
 }
 
@@ -257,14 +257,14 @@ Result<CUDA_RESOURCE_DESC> Arrays::resource_of(const TextureResource& resource) 
   CUDA_RESOURCE_DESC description{};
   switch (resource.kind) {
     case ResourceKind::kArray: {
-      const CudaArray& array = raw(static_cast<device::Array>(resource.array));
+      const CudaArray& array = array_of(static_cast<device::Array>(resource.array));
       if (resource.level >= array.levels.size()) break;
       description.resType = CU_RESOURCE_TYPE_ARRAY;
       description.res.array.hArray = array.levels[resource.level];
       return description;
     }
     case ResourceKind::kMipmappedArray: {
-      const CudaArray& array = raw(static_cast<device::Array>(resource.array));
+      const CudaArray& array = array_of(static_cast<device::Array>(resource.array));
       if (array.spec.levels == 0) break;
       description.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
       description.res.mipmap.hMipmappedArray = array.mipmapped;

@@ -49,6 +49,11 @@ void place_shared(DecodeContext& context, const std::vector<const ptx::Function*
 /// Bytes a lane that a register of `type` is stored in; 0 for a predicate.
 std::uint32_t storage_width(ptx::Type type);
 
+/// An argument's bit in Op::defs and Op::uses.
+constexpr std::uint8_t bit(unsigned argument) {
+  return static_cast<std::uint8_t>(1u << argument);
+}
+
 class FunctionDecoder {
  public:
   FunctionDecoder(DecodeContext& context, const ptx::Function& function, FunctionCode& out);

@@ -9,10 +9,6 @@ using ptx::Instruction;
 using ptx::Operand;
 using ptx::Type;
 
-constexpr std::uint8_t bit(unsigned n) {
-  return static_cast<std::uint8_t>(1u << n);
-}
-
 Space bulk_space(std::string_view modifier) {
   return modifier.starts_with("shared") ? Space::kShared : Space::kGlobal;
 }

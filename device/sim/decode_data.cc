@@ -15,10 +15,6 @@ using ptx::Instruction;
 using ptx::Operand;
 using ptx::Type;
 
-constexpr std::uint8_t bit(unsigned n) {
-  return static_cast<std::uint8_t>(1u << n);
-}
-
 bool is_strong(const Instruction& instruction) {
   constexpr std::array<std::string_view, 5> kStrongWords = {"volatile", "relaxed", "acquire",
                                                             "release", "mmio"};

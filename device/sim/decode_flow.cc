@@ -12,10 +12,6 @@ using ptx::Instruction;
 using ptx::Operand;
 using ptx::Type;
 
-constexpr std::uint8_t bit(unsigned n) {
-  return static_cast<std::uint8_t>(1u << n);
-}
-
 SystemCall system_call(std::string_view name) {
   if (name == "vprintf") return SystemCall::kPrintf;
   if (name == "__assertfail") return SystemCall::kAssertFail;

@@ -16,10 +16,6 @@ using ptx::Operand;
 using ptx::Type;
 using enum MatrixType;
 
-constexpr std::uint8_t bit(unsigned n) {
-  return static_cast<std::uint8_t>(1u << n);
-}
-
 std::optional<MatrixType> matrix_type(std::string_view name) {
   constexpr std::pair<std::string_view, MatrixType> kNames[] = {
       {"f16", kF16}, {"bf16", kBf16}, {"e4m3", kE4m3}, {"e5m2", kE5m2}, {"tf32", kTf32},

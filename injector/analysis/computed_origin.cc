@@ -15,10 +15,6 @@ using ptx::is_one_of;
 using ptx::Operand;
 using Origin = OriginTable::Id;
 
-constexpr Origin kNumber = OriginTable::kNumber;
-constexpr Origin kUnknown = OriginTable::kUnknown;
-constexpr Origin kUnknownHalf = OriginTable::kUnknownHalf;
-
 std::optional<std::int64_t> constant(const Operand& operand) {
   if (operand.kind != Operand::Kind::kInteger) return std::nullopt;
   return operand.integer;
@@ -44,7 +40,7 @@ class Computation {
 };
 
 Origin Computation::all_inputs() const {
-  Origin all = kNumber;
+  Origin all = OriginTable::kNumber;
   for (std::size_t i = 1; i < instruction_.operands.size(); ++i) {
     all = origins_.sum(all, flow_.value_of(instruction_.operands[i]).origin);
   }
@@ -62,7 +58,7 @@ Origin Computation::computed() const {
   }
   if (opcode == "alloca") return origins_.of({.kind = RootKind::kLocal});
   if (opcode == "cvt") return converted();
-  if (is_float(instruction_.type()) && passes_on(instruction_)) return kNumber;
+  if (is_float(instruction_.type()) && passes_on(instruction_)) return OriginTable::kNumber;
   if (is_one_of(opcode, {"add", "sub", "addc", "subc", "and", "or", "xor", "min", "max", "lop3",
                          "not", "neg", "abs"})) {
     return added();
@@ -75,15 +71,16 @@ Origin Computation::computed() const {
                          "bfind", "fns",     "bmsk",      "vote",     "match",        "activemask",
                          "elect", "bar",     "barrier",   "mbarrier", "createpolicy", "txq",
                          "suq",   "istypep", "stacksave", "mma",      "wgmma"})) {
-    return kNumber;
+    return OriginTable::kNumber;
   }
-  if (opcode == "wmma") return instruction_.has("load") ? kUnknownHalf : kNumber;
+  if (opcode == "wmma")
+    return instruction_.has("load") ? OriginTable::kUnknownHalf : OriginTable::kNumber;
   if (only_computes(instruction_)) {
     const Origin all = origins_.blurred(all_inputs());
     // 32 bits may have come to be the upper ones.
-    return bytes == 8 && origins_.has_halves(all) ? kUnknown : all;
+    return bytes == 8 && origins_.has_halves(all) ? OriginTable::kUnknown : all;
   }
-  return kUnknown;
+  return OriginTable::kUnknown;
 }
 
 Origin Computation::added() const {
@@ -99,14 +96,15 @@ Origin Computation::added() const {
   if (instruction_.opcode == "and" && operands.size() == 3 && constant(operands[2])) {
     const Origin start = flow_.value_of(operands[1]).origin;
     // Other constants leave a pointer where it is, or take its last bits.
-    return constant(operands[2]) == 0xffffffff ? origins_.low(start) : origins_.sum(start, kNumber);
+    return constant(operands[2]) == 0xffffffff ? origins_.low(start)
+                                               : origins_.sum(start, OriginTable::kNumber);
   }
   return all_inputs();
 }
 
 Origin Computation::multiplied() const {
   const auto& operands = instruction_.operands;
-  Origin all = kNumber;
+  Origin all = OriginTable::kNumber;
   for (std::size_t i = 1; i < operands.size(); ++i) {
     const Origin input = flow_.value_of(operands[i]).origin;
     all = origins_.sum(all, i < 3 ? origins_.scaled(input) : input);
@@ -118,23 +116,24 @@ Origin Computation::shifted() const {
   const Origin input = flow_.value_of(instruction_.operands[1]).origin;
   const auto by = constant(instruction_.operands[2]);
   const bool is_wide = ptx::type_bytes(instruction_.type()) == 8;
-  if (origins_.is_number(input)) return input == OriginTable::kNone ? input : kNumber;
+  if (origins_.is_number(input)) return input == OriginTable::kNone ? input : OriginTable::kNumber;
   if (instruction_.opcode == "shr") {
     return is_wide && by == 32 ? origins_.high(input) : origins_.blurred(input);
   }
   if (!is_wide || (by && *by < 32)) return origins_.scaled(input);
   if (by == 32) return origins_.raised(origins_.low(input));
-  return kUnknown;
+  return OriginTable::kUnknown;
 }
 
 Origin Computation::converted() const {
-  if (instruction_.operands.size() != 2) return kNumber;
+  if (instruction_.operands.size() != 2) return OriginTable::kNumber;
   const ptx::Type to = instruction_.type(1);
   const ptx::Type from = instruction_.type(0);
-  if (is_float(to) || is_float(from)) return kNumber;
+  if (is_float(to) || is_float(from)) return OriginTable::kNumber;
   const Origin input = flow_.value_of(instruction_.operands[1]).origin;
   const std::uint32_t bytes = ptx::type_bytes(to);
-  if (bytes < 4 || ptx::type_bytes(from) < 4) return input == OriginTable::kNone ? input : kNumber;
+  if (bytes < 4 || ptx::type_bytes(from) < 4)
+    return input == OriginTable::kNone ? input : OriginTable::kNumber;
   return bytes == 4 && ptx::type_bytes(from) == 8 ? origins_.low(input) : input;
 }
 

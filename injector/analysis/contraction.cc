@@ -15,7 +15,7 @@ namespace {
 using ptx::Instruction;
 using ptx::Operand;
 
-constexpr std::uint32_t kNone = ~std::uint32_t{0};
+constexpr std::uint32_t kNoIndex = ~std::uint32_t{0};
 
 bool names_rounding(const Instruction& instruction) {
   constexpr std::array<std::string_view, 6> kRoundings = {"rn", "rz", "rm", "rp", "rna", "rs"};
@@ -81,7 +81,7 @@ std::vector<std::vector<std::uint32_t>> straight_chains(const ptx::Function& fun
   for (const ControlFlow::Block& block : blocks) {
     for (const std::uint32_t next : block.successors) ++ways_in[next];
   }
-  std::vector<std::uint32_t> next_of(blocks.size(), kNone);
+  std::vector<std::uint32_t> next_of(blocks.size(), kNoIndex);
   std::vector<bool> continues(blocks.size(), false);
   for (std::uint32_t b = 0; b < blocks.size(); ++b) {
     const ControlFlow::Block& block = blocks[b];
@@ -95,7 +95,7 @@ std::vector<std::vector<std::uint32_t>> straight_chains(const ptx::Function& fun
   for (std::uint32_t b = 0; b < blocks.size(); ++b) {
     if (continues[b]) continue;
     chains.emplace_back();
-    for (std::uint32_t at = b; at != kNone; at = next_of[at]) {
+    for (std::uint32_t at = b; at != kNoIndex; at = next_of[at]) {
       for (std::uint32_t i = blocks[at].first; i < blocks[at].end; ++i) chains.back().push_back(i);
     }
   }
@@ -112,16 +112,16 @@ struct Product {
   std::uint32_t instruction = 0;
   std::string_view type;
   bool hidden = false;
-  bool constant = false;                                   // one of its factors is
-  bool escapes = false;                                    // not only sums need it
-  bool copied = false;                                     // another register holds it too
-  std::array<std::uint32_t, 2> versions = {kNone, kNone};  // of its operands
+  bool constant = false;                                         // one of its factors is
+  bool escapes = false;                                          // not only sums need it
+  bool copied = false;                                           // another register holds it too
+  std::array<std::uint32_t, 2> versions = {kNoIndex, kNoIndex};  // of its operands
   std::vector<Use> uses;
 };
 
 struct Sum {
   std::uint32_t instruction = 0;
-  std::array<std::uint32_t, 3> products = {kNone, kNone, kNone};  // by operand
+  std::array<std::uint32_t, 3> products = {kNoIndex, kNoIndex, kNoIndex};  // by operand
   bool fused = false;
 };
 
@@ -150,9 +150,9 @@ class ContractionFinder {
     std::uint32_t definitions = 0, reads = 0;  // in the function
     std::uint32_t reads_since = 0;             // its last definition in this chain
     std::uint32_t version = 0;                 // counts definitions of a chain
-    std::uint32_t chain = kNone;               // of its first definition
+    std::uint32_t chain = kNoIndex;            // of its first definition
     bool stays_in_chain = false;               // named in no other, and written first
-    std::uint32_t product = kNone;             // that it holds
+    std::uint32_t product = kNoIndex;          // that it holds
     bool negated = false;                      // it holds the negative
     bool fixed = false;                        // it holds the same wherever it is read
     bool constant = false;                     // machine code may name its value
@@ -262,7 +262,7 @@ class ContractionFinder {
       return nullptr;
     }
     const Register& source = at(operands[1]);
-    if (source.product == kNone) return nullptr;
+    if (source.product == kNoIndex) return nullptr;
     return !is_neg || float_type(instruction) == products_[source.product].type ? &source : nullptr;
   }
 
@@ -305,10 +305,10 @@ class ContractionFinder {
     // Reads elsewhere may be of the same value.
     for (const std::uint32_t index : held_) {
       Register& its = registers_[index];
-      if (its.product != kNone && !its.stays_in_chain && its.reads != its.reads_since) {
+      if (its.product != kNoIndex && !its.stays_in_chain && its.reads != its.reads_since) {
         products_[its.product].escapes = true;
       }
-      its.product = kNone;
+      its.product = kNoIndex;
     }
     held_.clear();
   }
@@ -324,7 +324,7 @@ class ContractionFinder {
     for_each_read(instruction, [&](const Operand& operand) {
       Register& its = at(operand);
       ++its.reads_since;
-      if (its.product == kNone || copies) return;
+      if (its.product == kNoIndex || copies) return;
       const bool is_used = !sum_type.empty() && use_in_sum(its, operand, index);
       if (!is_used) products_[its.product].escapes = true;
     });
@@ -351,8 +351,8 @@ class ContractionFinder {
     if (its == nullptr || its->fixed) return;
     // What was there may be there still.
     const bool partly = instruction.guard.has_value() || operand.component != 0;
-    if (its->product != kNone && partly) products_[its->product].escapes = true;
-    its->product = kNone;
+    if (its->product != kNoIndex && partly) products_[its->product].escapes = true;
+    its->product = kNoIndex;
     its->reads_since = 0;
     ++its->version;
   }
@@ -409,14 +409,14 @@ class ContractionFinder {
   void decide() {
     for (const Sum& sum : sums_) {
       for (const std::uint32_t p : sum.products) {
-        if (p == kNone || products_[p].escapes || products_[p].uses.size() != 1) continue;
+        if (p == kNoIndex || products_[p].escapes || products_[p].uses.size() != 1) continue;
         fuse(products_[p]);
         break;
       }
     }
     for (const Sum& sum : sums_) {
       for (const std::uint32_t p : sum.products) {
-        if (sum.fused || p == kNone || products_[p].escapes) continue;
+        if (sum.fused || p == kNoIndex || products_[p].escapes) continue;
         if (products_[p].uses.size() > 1 && all_free(products_[p])) fuse(products_[p]);
       }
     }

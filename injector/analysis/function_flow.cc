@@ -32,7 +32,7 @@ bool is_chance(std::string_view special) {
 }
 
 /// Parameters, and offsets in them, beyond are not followed. Kernels have 32 KiB at most.
-constexpr std::uint64_t kMostParameterBytes = 1 << 16;
+constexpr std::uint64_t kMostFollowedBytes = 1 << 16;
 
 /// Whether it writes to shared memory what is not followed.
 bool fills_shared(const Instruction& instruction) {
@@ -144,7 +144,7 @@ FlowValue FunctionFlow::symbol_value(const Operand& operand) const {
       if (function_.parameters[operand.index].space == Space::kReg) {
         return slots_.load(origins_, {Reference::kParameter, operand.index}, 0, 8);
       }
-      if (layout_ == nullptr || layout_->offset(operand.index) > kMostParameterBytes) {
+      if (layout_ == nullptr || layout_->offset(operand.index) > kMostFollowedBytes) {
         return {kUnknown};
       }
       const auto offset = static_cast<std::uint32_t>(layout_->offset(operand.index));
@@ -304,7 +304,7 @@ FlowValue FunctionFlow::parameter_at(const Root& root, std::uint32_t bytes) {
   Root word{.kind = RootKind::kParameter, .number = root.number};
   if (root.extent != 0) {
     const std::uint32_t parameter = layout_->parameter_at(root.number);
-    if (function_.parameters[parameter].bytes > kMostParameterBytes) return {kUnknown};
+    if (function_.parameters[parameter].bytes > kMostFollowedBytes) return {kUnknown};
     word.number = static_cast<std::uint32_t>(layout_->offset(parameter));
     word.extent = static_cast<std::uint32_t>(
         std::max<std::uint64_t>(function_.parameters[parameter].bytes, 1));

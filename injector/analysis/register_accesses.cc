@@ -39,9 +39,9 @@ RegisterUses::RegisterUses(const ptx::Function& function, const Registers& regis
 }
 
 RegisterAccesses::RegisterAccesses(const ptx::Function& function, const ControlFlow& flow,
-                                   const Registers& registers, const Conditions* conditions)
+                                   const Registers& registers, const PredicateGroups* groups)
     : registers_(registers),
-      conditions_(conditions),
+      predicate_groups_(groups),
       reading_(registers.count() + 1),
       writing_(registers.count() + 1),
       written_in_(registers.count() + 1, ControlFlow::kNone) {
@@ -58,11 +58,12 @@ void RegisterAccesses::look_at(const Instruction& instruction, std::uint32_t blo
   }
   registers_.for_each_read(instruction, [&](std::uint32_t r) { read(r, block); });
   if (reads_carry(instruction)) read(carry(), block);
-  if (conditions_ != nullptr) {
+  if (predicate_groups_ != nullptr) {
     registers_.for_each_write(instruction, [&](std::uint32_t r) {
-      const std::uint32_t group = conditions_->group_of(r);
-      if (group == Conditions::kNone) return;
-      for (const std::uint32_t same : conditions_->groups()[group].predicates) read(same, block);
+      const std::uint32_t group = predicate_groups_->group_of(r);
+      if (group == PredicateGroups::kNone) return;
+      for (const std::uint32_t same : predicate_groups_->groups()[group].predicates)
+        read(same, block);
     });
   }
   if (instruction.guard) return;

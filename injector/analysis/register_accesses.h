@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "injector/analysis/conditions.h"
 #include "injector/analysis/control_flow.h"
+#include "injector/analysis/predicate_groups.h"
 #include "injector/analysis/registers.h"
 
 namespace slate::injector {
@@ -45,9 +45,9 @@ class RegisterUses {
 /// The carry flag is the last register.
 class RegisterAccesses {
  public:
-  /// With `conditions`, a comparison counts as a read of all predicates that may say the same.
+  /// With `groups`, a comparison counts as a read of all predicates that may say the same.
   RegisterAccesses(const ptx::Function& function, const ControlFlow& flow,
-                   const Registers& registers, const Conditions* conditions = nullptr);
+                   const Registers& registers, const PredicateGroups* groups = nullptr);
 
   std::uint32_t count() const { return static_cast<std::uint32_t>(reading_.size()); }
   std::uint32_t carry() const { return count() - 1; }
@@ -62,7 +62,7 @@ class RegisterAccesses {
   void write(std::uint32_t r, std::uint32_t block);
 
   const Registers& registers_;
-  const Conditions* conditions_;
+  const PredicateGroups* predicate_groups_;
   std::vector<std::vector<std::uint32_t>> reading_;  // blocks by register
   std::vector<std::vector<std::uint32_t>> writing_;  // blocks by register
   std::vector<std::uint32_t> written_in_;            // last block that wrote each register

@@ -5,7 +5,7 @@
 namespace slate::injector {
 namespace {
 
-constexpr std::int64_t kMostParameterBytes = 1 << 16;  // offsets beyond are not followed
+constexpr std::int64_t kMostFollowedBytes = 1 << 16;  // offsets beyond are not followed
 constexpr Root kUnknownRoot{.kind = RootKind::kUnknown};
 constexpr Root kNullRoot{.kind = RootKind::kNull};
 constexpr Root kUnknownLow{.kind = RootKind::kUnknown, .part = RootPart::kLow};
@@ -170,7 +170,7 @@ OriginTable::Id OriginTable::moved(Id a, std::int64_t by) {
   return mapped(a, [by](Root root) -> std::optional<Root> {
     if (root.kind != RootKind::kParameterSpace || root.extent != 0) return root;
     const std::int64_t to = root.number + by;
-    if (to < 0 || to > kMostParameterBytes) return kUnknownRoot;
+    if (to < 0 || to > kMostFollowedBytes) return kUnknownRoot;
     root.number = static_cast<std::uint32_t>(to);
     return root;
   });

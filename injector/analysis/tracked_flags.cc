@@ -29,12 +29,12 @@ bool converts_integers(const ptx::Instruction& cvt) {
 }
 
 TrackedFlags::TrackedFlags(const ptx::Function& function, const ControlFlow& flow,
-                           const Registers& registers, const Conditions& conditions,
+                           const Registers& registers, const PredicateGroups& groups,
                            const RegisterUses& uses, const Branches& branches, Effort& effort)
     : function_(function),
       flow_(flow),
       registers_(registers),
-      conditions_(conditions),
+      predicate_groups_(groups),
       uses_(uses),
       branches_(branches),
       effort_(effort),
@@ -90,8 +90,9 @@ void TrackedFlags::choose(const List& suspects, const List& decisive, std::size_
   for (std::size_t t = 0; t < tracked_.all().size(); ++t) {
     const std::uint32_t predicate = tracked_.all()[t];
     if (!effort_.take(uses_.reads(predicate).size() + uses_.writes(predicate).size())) return;
-    if (const std::uint32_t group = conditions_.group_of(predicate); group != Conditions::kNone) {
-      for (const std::uint32_t same : conditions_.groups()[group].predicates) track(same);
+    if (const std::uint32_t group = predicate_groups_.group_of(predicate);
+        group != PredicateGroups::kNone) {
+      for (const std::uint32_t same : predicate_groups_.groups()[group].predicates) track(same);
     }
     for (const std::uint32_t i : uses_.reads(predicate)) {
       const Instruction& instruction = function_.instructions[i];

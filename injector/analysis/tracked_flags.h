@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "injector/analysis/branches.h"
-#include "injector/analysis/conditions.h"
 #include "injector/analysis/control_flow.h"
 #include "injector/analysis/effort.h"
+#include "injector/analysis/predicate_groups.h"
 #include "injector/analysis/register_accesses.h"
 #include "injector/analysis/register_list.h"
 #include "injector/analysis/registers.h"
@@ -29,7 +29,7 @@ class TrackedFlags {
 
   /// Requires: the arguments outlive it. Where the effort is spent, flags are missing.
   TrackedFlags(const ptx::Function& function, const ControlFlow& flow, const Registers& registers,
-               const Conditions& conditions, const RegisterUses& uses, const Branches& branches,
+               const PredicateGroups& groups, const RegisterUses& uses, const Branches& branches,
                Effort& effort);
 
   /// Tracks at most so many in place of the present ones: the predicates that decide whether the
@@ -52,7 +52,7 @@ class TrackedFlags {
   const ptx::Function& function_;
   const ControlFlow& flow_;
   const Registers& registers_;
-  const Conditions& conditions_;
+  const PredicateGroups& predicate_groups_;
   const RegisterUses& uses_;
   const Branches& branches_;
   Effort& effort_;

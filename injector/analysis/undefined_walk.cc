@@ -11,7 +11,6 @@ namespace {
 using ptx::Instruction;
 using ptx::Operand;
 
-constexpr std::uint32_t kNone = ControlFlow::kNone;
 // Visits of blocks, each with other facts: so many, and so many for each block.
 constexpr std::size_t kFreeVisits = 1024;
 constexpr std::size_t kVisitsPerBlock = 8;
@@ -63,19 +62,19 @@ UndefinedWalk::UndefinedWalk(const ptx::Function& function, const ControlFlow& f
     : function_(function),
       flow_(flow),
       registers_(registers),
-      conditions_(function, flow, registers),
-      accesses_(function, flow, registers, &conditions_),
+      predicate_groups_(function, flow, registers),
+      accesses_(function, flow, registers, &predicate_groups_),
       liveness_(flow, accesses_, effort),
       effort_(effort),
       carry_(registers.count()),
       uses_(function, registers),
       compared_(registers.count() + 1),
       branches_(function, flow, registers, effort),
-      tracked_(function, flow, registers, conditions_, uses_, branches_, effort),
+      tracked_(function, flow, registers, predicate_groups_, uses_, branches_, effort),
       suspects_(registers.count() + 1),
       interesting_(flow.blocks().size()) {
-  for (std::uint32_t g = 0; g < conditions_.groups().size(); ++g) {
-    for (const std::uint32_t r : conditions_.groups()[g].inputs) compared_[r].push_back(g);
+  for (std::uint32_t g = 0; g < predicate_groups_.groups().size(); ++g) {
+    for (const std::uint32_t r : predicate_groups_.groups()[g].inputs) compared_[r].push_back(g);
   }
 }
 
@@ -157,9 +156,10 @@ void UndefinedWalk::find_interesting() {
   }
   for (const std::uint32_t r : tracked_.all()) {
     add(uses_.writes(r));
-    const std::uint32_t group = conditions_.group_of(r);
-    if (group == Conditions::kNone) continue;
-    for (const std::uint32_t input : conditions_.groups()[group].inputs) add(uses_.writes(input));
+    const std::uint32_t group = predicate_groups_.group_of(r);
+    if (group == PredicateGroups::kNone) continue;
+    for (const std::uint32_t input : predicate_groups_.groups()[group].inputs)
+      add(uses_.writes(input));
   }
   std::ranges::sort(found);
   const auto rest = std::ranges::unique(found);
@@ -312,7 +312,7 @@ void UndefinedWalk::forget_choice(const Instruction& selp, State& state) const {
 /// What is known of predicates afterwards.
 void UndefinedWalk::write(std::uint32_t r, MaybeSmall value, bool surely, State& state) {
   for (const std::uint32_t g : compared_[r]) {
-    for (const std::uint32_t p : conditions_.groups()[g].predicates) {
+    for (const std::uint32_t p : predicate_groups_.groups()[g].predicates) {
       if (tracked_.has(p)) state.stale[tracked_.at(p)] = true;
     }
   }
@@ -434,13 +434,13 @@ MaybeSmall UndefinedWalk::comparison_made_by(const Instruction& setp, const Stat
     if (known) return known;
   }
   const auto r = registers_.of(setp.operands[0]);
-  const std::uint32_t group = r ? conditions_.group_of(*r) : Conditions::kNone;
-  if (group == Conditions::kNone) return std::nullopt;
-  for (const std::uint32_t same : conditions_.groups()[group].predicates) {
+  const std::uint32_t group = r ? predicate_groups_.group_of(*r) : PredicateGroups::kNone;
+  if (group == PredicateGroups::kNone) return std::nullopt;
+  for (const std::uint32_t same : predicate_groups_.groups()[group].predicates) {
     if (!tracked_.has(same) || state.stale[tracked_.at(same)]) continue;
     const auto known = fact(state, same);
     if (!known) continue;
-    const bool opposite = conditions_.is_opposite(same) != conditions_.is_opposite(*r);
+    const bool opposite = predicate_groups_.is_opposite(same) != predicate_groups_.is_opposite(*r);
     return SmallValue{(*known != 0) != opposite};
   }
   return std::nullopt;

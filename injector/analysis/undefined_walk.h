@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "injector/analysis/branches.h"
-#include "injector/analysis/conditions.h"
 #include "injector/analysis/control_flow.h"
+#include "injector/analysis/predicate_groups.h"
 #include "injector/analysis/register_accesses.h"
 #include "injector/analysis/register_list.h"
 #include "injector/analysis/registers.h"
@@ -89,7 +89,7 @@ class UndefinedWalk {
   const ptx::Function& function_;
   const ControlFlow& flow_;
   const Registers& registers_;
-  const Conditions conditions_;
+  const PredicateGroups predicate_groups_;
   const RegisterAccesses accesses_;
   RegisterLiveness liveness_;
   Effort& effort_;

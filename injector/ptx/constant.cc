@@ -10,8 +10,8 @@
 namespace slate::ptx {
 namespace {
 
-constexpr int kMaxDepth = 64;  // of parentheses and unary operators; bounds the recursion
-constexpr int kTernary = 1;    // the lowest precedence
+constexpr int kMostParentheses = 64;  // of parentheses and unary operators; bounds the recursion
+constexpr int kTernary = 1;           // the lowest precedence
 
 using Kind = Constant::Kind;
 
@@ -222,7 +222,7 @@ class Expression {
 
  private:
   bool enter() {
-    if (++depth_ <= kMaxDepth) return true;
+    if (++depth_ <= kMostParentheses) return true;
     cursor_.fail("constant expression nested too deep");
     return false;
   }

@@ -8,7 +8,7 @@
 namespace slate::ptx {
 namespace {
 
-constexpr int kMaxDepth = 8;  // of braces and brackets; bounds the recursion
+constexpr int kMostBraces = 8;  // of braces and brackets; bounds the recursion
 constexpr std::size_t kUsualParts = 4;
 
 constexpr std::array<std::string_view, 54> kSpecial = {"%aggr_smem_size",
@@ -95,7 +95,7 @@ char component_of(std::string_view tail) {
 }  // namespace
 
 Operand OperandParser::parse(bool lists) {
-  if (++depth_ > kMaxDepth) cursor_.fail("operand nested too deep");
+  if (++depth_ > kMostBraces) cursor_.fail("operand nested too deep");
   cursor_.charge(sizeof(Operand));
   const std::uint32_t begin = cursor_.peek().span.begin;
   Operand operand = parse_primary(lists);

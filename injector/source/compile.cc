@@ -18,7 +18,7 @@ namespace slate::source {
 namespace {
 
 constexpr int kMostRounds = 16;
-constexpr std::size_t kMostText = std::size_t{1} << 30;
+constexpr std::size_t kMostSource = std::size_t{1} << 30;
 
 bool is_toolkit(const std::string& directory) {
   std::error_code error;
@@ -75,7 +75,7 @@ std::vector<std::string> compiler_options(const SourceOptions& options, const Nv
 }
 
 Result<void> check(std::string_view text) {
-  if (text.size() >= kMostText) return fail(ErrorCode::kInvalidValue, "a source file over 1 GiB");
+  if (text.size() >= kMostSource) return fail(ErrorCode::kInvalidValue, "a source file over 1 GiB");
   if (text.find('\0') != std::string_view::npos) {
     return fail(ErrorCode::kInvalidPtx, "a NUL byte in the source");
   }

@@ -13,13 +13,6 @@ namespace {
 
 using ipc::CommandType;
 
-struct Wrapper {
-  std::uint32_t magic = 0x466243b1;
-  std::uint32_t version = 1;
-  const void* data = nullptr;
-  const void* const* containers = nullptr;
-};
-
 /// A registered fat binary with one kernel and one variable.
 class CodeTest : public ::testing::Test {
  protected:
@@ -35,7 +28,7 @@ class CodeTest : public ::testing::Test {
 
   FakeEngine engine;
   std::vector<std::byte> container;
-  Wrapper wrapper;
+  FatBinaryWrapper wrapper;
   Code code;
   FatBinary* binary = nullptr;
   char host_function = 0, host_variable = 0, stranger = 0;

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "client/session/fatbin.h"
 #include "tests/unit/client/fake_daemon.h"
 
 extern "C" {
@@ -32,7 +33,7 @@ namespace slate::test {
 /// A fat binary with one plain PTX entry.
 struct FatBinary {
   struct {
-    std::uint32_t magic = 0xba55ed50;
+    std::uint32_t magic = client::kContainerMagic;
     std::uint16_t version = 1, header = 16;
     std::uint64_t bytes = 64 + 16;
     std::uint16_t kind = 1, tag = 0x0101;
@@ -44,11 +45,7 @@ struct FatBinary {
     std::uint64_t name = 0, flags = 0x11, zero = 0, unpacked = 0;
     char text[16] = ".version 9.0";
   } container;
-  struct {
-    std::uint32_t magic = 0x466243b1, version = 1;
-    const void* data = nullptr;
-    const void* more = nullptr;
-  } wrapper;
+  client::FatBinaryWrapper wrapper;
 };
 static_assert(sizeof(FatBinary::container) == 16 + 64 + 16);
 

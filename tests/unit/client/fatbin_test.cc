@@ -21,13 +21,6 @@ std::string text_of(const Image& image) {
   return {reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size()};
 }
 
-struct Wrapper {
-  std::uint32_t magic = 0x466243b1;
-  std::uint32_t version = 1;
-  const void* data = nullptr;
-  const void* const* containers = nullptr;
-};
-
 TEST(FatbinTest, ThePtxIsTheSameHoweverItWasPacked) {
   const auto plain = choose_image(load("plain"), 90);
   ASSERT_TRUE(plain) << plain.error().message;
@@ -74,7 +67,7 @@ TEST(FatbinTest, OlderPtxThanTheMachineCodeIsOnlyForADeviceThatRunsNoOther) {
   EXPECT_EQ(choose_image(older, 90)->kind, ImageKind::kElf);
   EXPECT_EQ(choose_image(older, 90, true)->kind, ImageKind::kPtx);
   EXPECT_EQ(choose_image(older, 100)->kind, ImageKind::kPtx) << "the machine code does not fit";
-  Wrapper wrapper;
+  FatBinaryWrapper wrapper;
   wrapper.data = older.data();
   EXPECT_EQ(image_of_wrapper(&wrapper, 90)->kind, ImageKind::kElf);
   EXPECT_EQ(image_of_wrapper(&wrapper, 90, true)->kind, ImageKind::kPtx);
@@ -144,7 +137,7 @@ TEST(FatbinTest, FlippedBytesNeverReachOutside) {
 
 TEST(FatbinTest, AWrapperLeadsToItsContainer) {
   const Bytes bytes = load("zstd");
-  Wrapper wrapper;
+  FatBinaryWrapper wrapper;
   wrapper.data = bytes.data();
   const auto image = image_of_wrapper(&wrapper, 90);
   ASSERT_TRUE(image) << image.error().message;
@@ -159,7 +152,7 @@ TEST(FatbinTest, TheObjectsOfADeviceLinkedProgramAreLinkedAsPtx) {
   const Bytes linked = load("elf_only");
   const Bytes first = load("linked_first"), second = load("linked_second");
   const std::array<const void*, 3> objects{first.data(), second.data(), nullptr};
-  Wrapper wrapper{.version = 2, .data = linked.data(), .containers = objects.data()};
+  FatBinaryWrapper wrapper{.version = 2, .data = linked.data(), .containers = objects.data()};
   const auto image = image_of_wrapper(&wrapper, 90);
   ASSERT_TRUE(image) << image.error().message;
   EXPECT_EQ(image->kind, ImageKind::kPtx);
@@ -176,7 +169,7 @@ TEST(FatbinTest, WithoutPtxInEveryObjectTheLinkedMachineCodeIsTaken) {
   for (const std::array<const void*, 3>& objects :
        {std::array<const void*, 3>{first.data(), linked.data(), nullptr},
         std::array<const void*, 3>{first.data(), nullptr, nullptr}}) {
-    Wrapper wrapper{.version = 2, .data = linked.data(), .containers = objects.data()};
+    FatBinaryWrapper wrapper{.version = 2, .data = linked.data(), .containers = objects.data()};
     const auto image = image_of_wrapper(&wrapper, 86);
     ASSERT_TRUE(image) << image.error().message;
     EXPECT_EQ(image->kind, ImageKind::kElf);

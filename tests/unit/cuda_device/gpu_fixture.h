@@ -15,6 +15,8 @@
 
 namespace slate::cuda {
 
+inline constexpr std::uint64_t kMillisecond = 1'000'000;  // in ns
+
 class GpuTest : public testing::Test {
  protected:
   void SetUp() override {

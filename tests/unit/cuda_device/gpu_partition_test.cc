@@ -12,8 +12,6 @@ namespace {
 
 using Sms = std::set<std::uint32_t>;
 
-constexpr std::uint64_t kMillisecond = 1'000'000;
-
 class GpuPartitionTest : public GpuTest {
  protected:
   void SetUp() override {

@@ -8,8 +8,6 @@ namespace {
 
 using GpuWorkTest = GpuTest;
 
-constexpr std::uint64_t kMillisecond = 1'000'000;
-
 TEST_F(GpuWorkTest, AKernelFromPtxComputes) {
   constexpr std::uint32_t kCount = 100'000;
   std::vector<float> a(kCount), b(kCount);

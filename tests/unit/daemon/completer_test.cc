@@ -13,14 +13,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kLong = 60s;
+constexpr auto kLongWait = 60s;
 
 class CompleterTest : public testing::Test {
  protected:
   CompleterTest()
       : stream_(*device_.create_stream(0)), completer_(std::make_unique<Completer>(device_)) {}
   ~CompleterTest() override {
-    EXPECT_TRUE(group_.wait_empty(kLong));
+    EXPECT_TRUE(group_.wait_empty(kLongWait));
     completer_.reset();
     device_.destroy_stream(stream_);
   }
@@ -51,7 +51,7 @@ TEST_F(CompleterTest, ACallbackRunsAfterTheWorkBeforeIt) {
   EXPECT_FALSE(group_.wait_empty(0ms));
   device_.hold(false);
   EXPECT_EQ(traced.get_future().get(), 1u);
-  ASSERT_TRUE(group_.wait_empty(kLong));
+  ASSERT_TRUE(group_.wait_empty(kLongWait));
 }
 
 TEST_F(CompleterTest, CallbacksOfAStreamRunInOrder) {
@@ -63,7 +63,7 @@ TEST_F(CompleterTest, CallbacksOfAStreamRunInOrder) {
         completer_->watch(group_, stream_, [&, i](const Result<void>&) { order.push_back(i); }));
   }
   device_.hold(false);
-  ASSERT_TRUE(group_.wait_empty(kLong));
+  ASSERT_TRUE(group_.wait_empty(kLongWait));
   ASSERT_EQ(order.size(), 50u);
   EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
 }
@@ -91,7 +91,7 @@ TEST_F(CompleterTest, HoweverTheyAreNoticedTheEndsOfAStreamComeInOrder) {
   submit("spin");  // behind all of them
   EXPECT_FALSE(group_.wait_empty(0ms));
   device_.hold(false);
-  ASSERT_TRUE(group_.wait_empty(kLong));
+  ASSERT_TRUE(group_.wait_empty(kLongWait));
   EXPECT_EQ(calls, (std::vector{0, 1, 2, 3, 4, 5, 6, 7, 8}));
   device_.release_spinning();
 }
@@ -103,7 +103,7 @@ TEST_F(CompleterTest, AFaultReachesTheCallback) {
     code.set_value(outcome ? ErrorCode::kNone : outcome.error().code);
   }));
   EXPECT_EQ(code.get_future().get(), ErrorCode::kIllegalAddress);
-  ASSERT_TRUE(group_.wait_empty(kLong));
+  ASSERT_TRUE(group_.wait_empty(kLongWait));
 }
 
 TEST_F(CompleterTest, ACallbackMayWatchAgain) {
@@ -112,7 +112,7 @@ TEST_F(CompleterTest, ACallbackMayWatchAgain) {
     ++calls;
     EXPECT_TRUE(completer_->watch(group_, stream_, [&](const Result<void>&) { ++calls; }));
   }));
-  ASSERT_TRUE(group_.wait_empty(kLong));
+  ASSERT_TRUE(group_.wait_empty(kLongWait));
   EXPECT_EQ(calls, 2);
 }
 
@@ -127,7 +127,7 @@ TEST_F(CompleterTest, AnEventIsNotHeldUpByLaterWorkOfItsStream) {
   completer_->watch(group_, event, [&](const Result<void>&) { reached.set_value(later); });
   EXPECT_FALSE(reached.get_future().get());
   device_.release_spinning();
-  ASSERT_TRUE(group_.wait_empty(kLong));
+  ASSERT_TRUE(group_.wait_empty(kLongWait));
 }
 
 TEST_F(CompleterTest, OneStreamDoesNotHoldUpAnother) {
@@ -139,7 +139,7 @@ TEST_F(CompleterTest, OneStreamDoesNotHoldUpAnother) {
   reached.get_future().wait();
   EXPECT_FALSE(group_.wait_empty(0ms));
   device_.release_spinning();
-  ASSERT_TRUE(group_.wait_empty(kLong));
+  ASSERT_TRUE(group_.wait_empty(kLongWait));
   device_.destroy_stream(other);
 }
 

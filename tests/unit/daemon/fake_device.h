@@ -21,6 +21,8 @@
 
 namespace slate::daemon {
 
+inline constexpr std::uint64_t kMiB = 1 << 20;
+
 class FakeDevice : public device::Device {
  public:
   static constexpr std::uint64_t kGranularity = 2 << 20;

@@ -16,11 +16,11 @@ namespace {
 using ipc::CommandType;
 using namespace std::chrono_literals;
 
-constexpr std::string_view kHead = ".version 8.8\n.target sm_90\n.address_size 64\n";
+constexpr std::string_view kGreedyHead = ".version 8.8\n.target sm_90\n.address_size 64\n";
 
 /// About so many bytes of a kernel that takes a hundred times as much when it is parsed.
 std::string bomb(std::size_t bytes) {
-  std::string text = std::string(kHead) + ".visible .entry k()\n{\n";
+  std::string text = std::string(kGreedyHead) + ".visible .entry k()\n{\n";
   while (text.size() < bytes) text += "x;";
   return text + "ret;\n}\n";
 }
@@ -163,7 +163,7 @@ TEST_F(GreedyClientTest, LocalMemoryOfThreadsIsChargedAndGoesBack) {
 
 /// A module with variables of so many bytes.
 std::string variables(std::uint64_t bytes) {
-  return std::string(kHead) + ".visible .global .align 8 .b8 big[" + std::to_string(bytes) +
+  return std::string(kGreedyHead) + ".visible .global .align 8 .b8 big[" + std::to_string(bytes) +
          "];\n.visible .entry k()\n{\nret;\n}\n";
 }
 

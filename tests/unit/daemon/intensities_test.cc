@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 // compute: every thread does `rounds` fused multiply-adds; the very first stores its result.
 // memory: every thread loads 16 bytes `rounds` times.
-constexpr std::string_view kModule = R"(
+constexpr std::string_view kIntensitiesModule = R"(
 .version 7.0
 .target sm_70
 .address_size 64
@@ -66,7 +66,7 @@ constexpr std::uint32_t kThreads = SessionClient::kThreads;
 constexpr std::uint32_t kBlocks = 64;
 constexpr std::uint32_t kRounds = 20;
 
-struct Parameters {
+struct AddParameters {
   std::uint64_t words;
   std::uint32_t rounds;
   std::uint32_t unused = 0;
@@ -78,12 +78,12 @@ class Program : public SessionClient {
   Program(device::Device& device, Compiler& compiler, Executor& executor, Completer& completer,
           std::uint64_t id, std::string_view kernel)
       : SessionClient(device, compiler, executor, completer, id) {
-    load(kModule, kernel);
+    load(kIntensitiesModule, kernel);
     address_ = allocate(1 << 20);
   }
 
   void launch(std::uint32_t blocks = kBlocks, std::uint32_t rounds = kRounds) {
-    SessionClient::launch(0, blocks, Parameters{.words = address_, .rounds = rounds});
+    SessionClient::launch(0, blocks, AddParameters{.words = address_, .rounds = rounds});
   }
   void synchronize() {
     SessionClient::synchronize();

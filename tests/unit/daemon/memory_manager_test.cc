@@ -12,7 +12,6 @@
 namespace slate::daemon {
 namespace {
 
-constexpr std::uint64_t kMiB = 1 << 20;
 /// What the slack of a session takes, once there is any.
 constexpr std::uint64_t kSlack = FakeDevice::kGranularity;
 

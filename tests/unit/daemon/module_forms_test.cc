@@ -11,7 +11,7 @@
 namespace slate::daemon {
 namespace {
 
-constexpr std::string_view kText = R"(.version 8.8
+constexpr std::string_view kModuleText = R"(.version 8.8
 .target sm_90
 .address_size 64
 .global .align 8 .u64 g;
@@ -75,7 +75,7 @@ class ModuleFormsTest : public testing::Test {
 
 TEST_F(ModuleFormsTest, TheProgramsOwnCodeIsAllThatIsLoadedAtFirst) {
   open();
-  ASSERT_TRUE(send(ipc::kImageSource, kText));
+  ASSERT_TRUE(send(ipc::kImageSource, kModuleText));
   ASSERT_TRUE(send(ipc::kImageElf, "code"));
   launch();
   EXPECT_EQ(device_.loaded(), std::vector<std::string>{"cubin:code"});
@@ -86,7 +86,7 @@ TEST_F(ModuleFormsTest, TheProgramsOwnCodeIsAllThatIsLoadedAtFirst) {
 
 TEST_F(ModuleFormsTest, AKernelThatTakesNoTimeGetsNoForms) {
   open();
-  ASSERT_TRUE(send(ipc::kImageSource, kText));
+  ASSERT_TRUE(send(ipc::kImageSource, kModuleText));
   ASSERT_TRUE(send(ipc::kImageElf, "code"));
   kernel().profiles.push_back({.block = {1, 1, 1}, .expected_ms = 0.001});
   for (int i = 0; i < 1000; ++i) launch();
@@ -95,7 +95,7 @@ TEST_F(ModuleFormsTest, AKernelThatTakesNoTimeGetsNoForms) {
 
 TEST_F(ModuleFormsTest, AKernelThatMattersGetsThemOnceTheyAreMade) {
   open();
-  ASSERT_TRUE(send(ipc::kImageSource, kText));
+  ASSERT_TRUE(send(ipc::kImageSource, kModuleText));
   ASSERT_TRUE(send(ipc::kImageElf, "code"));
   kernel().profiles.push_back({.block = {1, 1, 1}, .expected_ms = 4});
   device_.hold_compiler(true);
@@ -111,12 +111,12 @@ TEST_F(ModuleFormsTest, AKernelThatMattersGetsThemOnceTheyAreMade) {
 
 TEST_F(ModuleFormsTest, WhatIsMadeAlreadyIsThereWithTheFirstLaunch) {
   open({.profiles = false, .at_once = true});
-  ASSERT_TRUE(send(ipc::kImagePtx, kText));
+  ASSERT_TRUE(send(ipc::kImagePtx, kModuleText));
   launch();
   ASSERT_EQ(kernel().form_progress, FormProgress::kSettled);
   const std::size_t compilations = device_.compilations();
   open();
-  ASSERT_TRUE(send(ipc::kImagePtx, kText));
+  ASSERT_TRUE(send(ipc::kImagePtx, kModuleText));
   launch();
   EXPECT_EQ(kernel().form_progress, FormProgress::kSettled);
   EXPECT_EQ(device_.compilations(), compilations);
@@ -125,7 +125,7 @@ TEST_F(ModuleFormsTest, WhatIsMadeAlreadyIsThereWithTheFirstLaunch) {
 TEST_F(ModuleFormsTest, WithoutACompilerFormsReachTheVariablesOfTheProgramsModule) {
   device_.set_compiler("");
   open({.profiles = false, .at_once = true});
-  ASSERT_TRUE(send(ipc::kImagePtx, kText));
+  ASSERT_TRUE(send(ipc::kImagePtx, kModuleText));
   launch();
   ASSERT_NE(kernel().forms, nullptr);
   EXPECT_EQ(kernel().forms->worker, "k__slate_worker");
@@ -142,10 +142,10 @@ TEST_F(ModuleFormsTest, WithoutACompilerFormsReachTheVariablesOfTheProgramsModul
 TEST_F(ModuleFormsTest, CodeThatTheDeviceRefusesIsCompiledFromItsSource) {
   open();
   device_.refuse_code();
-  ASSERT_TRUE(send(ipc::kImageSource, kText));
+  ASSERT_TRUE(send(ipc::kImageSource, kModuleText));
   ASSERT_TRUE(send(ipc::kImageElf, "code of a newer toolkit"));
   ASSERT_EQ(device_.loaded().size(), 2u);
-  EXPECT_EQ(device_.loaded()[1], "cubin:code:" + std::string(kText));
+  EXPECT_EQ(device_.loaded()[1], "cubin:code:" + std::string(kModuleText));
 }
 
 }  // namespace

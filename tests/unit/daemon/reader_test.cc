@@ -20,7 +20,7 @@
 namespace slate::daemon {
 namespace {
 
-constexpr char kText[] = R"(.version 8.0
+constexpr char kReadText[] = R"(.version 8.0
 .target sm_90
 .address_size 64
 .global .align 4 .b8 table[16] = {1, 2, 3};
@@ -50,7 +50,8 @@ ReaderSettings process_settings() {
   return {.program = SLATED_PATH};
 }
 
-std::unique_ptr<TextReader> open(const ReaderSettings& settings, std::string_view text = kText) {
+std::unique_ptr<TextReader> open(const ReaderSettings& settings,
+                                 std::string_view text = kReadText) {
   auto reader = TextReader::open(settings, text, nullptr);
   EXPECT_TRUE(reader) << reader.error().message;
   return reader ? std::move(*reader) : nullptr;
@@ -58,7 +59,7 @@ std::unique_ptr<TextReader> open(const ReaderSettings& settings, std::string_vie
 
 class ReaderTest : public testing::TestWithParam<bool> {
  protected:
-  std::unique_ptr<TextReader> reader(std::string_view text = kText) {
+  std::unique_ptr<TextReader> reader(std::string_view text = kReadText) {
     return open(GetParam() ? process_settings() : ReaderSettings{}, text);
   }
 };
@@ -87,7 +88,7 @@ TEST_P(ReaderTest, PlacesVariablesAndTellsTheirContents) {
 TEST_P(ReaderTest, WritesTheFormsOfOneKernelAfterTheOther) {
   const auto here = reader();
   ASSERT_TRUE(here);
-  const auto module = ptx::parse(kText);
+  const auto module = ptx::parse(kReadText);
   ASSERT_TRUE(module);
   for (const bool profile : {false, true}) {
     const FormRequest request{.kernel = "k", .profile = profile, .assembled = true};
@@ -132,7 +133,7 @@ TEST(ReaderProcessTest, ATextThatTakesTooMuchProcessorTimeIsALimit) {
 TEST(ReaderProcessTest, ATextThatTakesTooLongIsGivenUp) {
   ReaderSettings settings = process_settings();
   settings.most_wait = std::chrono::milliseconds(0);
-  const auto reader = TextReader::open(settings, kText, nullptr);
+  const auto reader = TextReader::open(settings, kReadText, nullptr);
   ASSERT_FALSE(reader);
   EXPECT_EQ(reader.error().code, ErrorCode::kIo) << "another time it may do";
 }
@@ -149,7 +150,7 @@ TEST(ReaderProcessTest, TextThatNobodyWantsAnyMoreIsGivenUp) {
 }
 
 TEST(ReaderProcessTest, AProgramThatIsNoReaderIsAnError) {
-  const auto reader = TextReader::open({.program = "/bin/true"}, kText, nullptr);
+  const auto reader = TextReader::open({.program = "/bin/true"}, kReadText, nullptr);
   ASSERT_FALSE(reader);
   EXPECT_EQ(reader.error().code, ErrorCode::kIo);
 }
@@ -163,7 +164,7 @@ std::vector<std::byte> answer_with(const FormText& text) {
 }
 
 TEST(ReaderAnswerTest, CutAnswersAreRefused) {
-  Reading reading(kText);
+  Reading reading(kReadText);
   const FormRequest request{.kernel = "k"};
   const auto whole = reading.answer(pack(Question{.topic = Topic::kForms, .forms = request}));
   ASSERT_TRUE(unpack_forms(whole, request));
@@ -175,7 +176,7 @@ TEST(ReaderAnswerTest, CutAnswersAreRefused) {
 }
 
 TEST(ReaderAnswerTest, FalseFormsAreRefused) {
-  const auto module = ptx::parse(kText);
+  const auto module = ptx::parse(kReadText);
   ASSERT_TRUE(module);
   const FormRequest request{.kernel = "k"};
   const auto good = write_forms(**module, request);
@@ -210,7 +211,7 @@ TEST(ReaderAnswerTest, AnErrorSaysNothingOfTheDevice) {
 }
 
 TEST(ReaderAnswerTest, AFalseNumberOfContentsIsRefused) {
-  Reading reading(kText);
+  Reading reading(kReadText);
   const auto answer =
       reading.answer(pack(Question{.topic = Topic::kPlaces, .placed = {{"elsewhere", 0x7000}}}));
   EXPECT_TRUE(unpack_places(answer, 1));

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "device/device.h"
+#include "tests/unit/daemon/fake_device.h"
 #include "tests/unit/daemon/forwarding_device.h"
 
 namespace slate::daemon {
@@ -15,8 +16,7 @@ using injector::FenceConstants;
 using injector::FenceRecord;
 using injector::FenceTable;
 
-constexpr std::uint64_t kMiB = 1 << 20;
-constexpr device::Module kModule{7}, kOther{8};
+constexpr device::Module kFirstModule{7}, kOtherModule{8};
 constexpr bool kIdle = true, kBusy = false;
 
 /// Sim, which counts copies.
@@ -45,7 +45,7 @@ class SessionFenceTest : public testing::Test {
     EXPECT_TRUE(device_->map(constants_));
     memory_ = MemoryManager::make(*device_, 512 * kMiB).value();
     fence_ = std::make_unique<SessionFence>(pool_);
-    EXPECT_TRUE(fence_->add_module(kModule, constants_.base, names("first")));
+    EXPECT_TRUE(fence_->add_module(kFirstModule, constants_.base, names("first")));
   }
   ~SessionFenceTest() override {
     fence_->release();
@@ -164,7 +164,7 @@ TEST_F(SessionFenceTest, TheExtentMovesOnlyWhenNothingRuns) {
   ASSERT_TRUE(update(kBusy));
   EXPECT_TRUE(is_in_extent(first));
   EXPECT_FALSE(is_in_extent(longest));
-  fence_->add_variable(kModule, {0x1000, 8});  // something has changed
+  fence_->add_variable(kFirstModule, {0x1000, 8});  // something has changed
   ASSERT_TRUE(update(kIdle));
   EXPECT_TRUE(is_in_extent(longest));
   EXPECT_FALSE(is_in_extent(first));
@@ -175,20 +175,20 @@ TEST_F(SessionFenceTest, HostMemoryAndVariablesAreRangesOfTheirOwn) {
   allocate(4096);
   const auto host = std::make_shared<const std::vector<AddressRange>>(
       std::vector<AddressRange>{{0x5000'0000, 4096}, {0x6000'0000, 8192}});
-  fence_->add_variable(kModule, {0x7000'0000, 256});
-  fence_->add_variable(kModule, {0x7000'0000, 256});
+  fence_->add_variable(kFirstModule, {0x7000'0000, 256});
+  fence_->add_variable(kFirstModule, {0x7000'0000, 256});
   ASSERT_TRUE(update(kIdle, host));
   EXPECT_TRUE(allows(0x5000'0000, 4096) && allows(0x6000'0000, 8192) && allows(0x7000'0000, 256));
   EXPECT_FALSE(allows(0x5000'0000, 4097) || allows(0x6fff'fff8, 8) || allows(0x7000'0100, 1));
   EXPECT_EQ(table().readable, 6);
   ASSERT_TRUE(update(kBusy, {}));
   EXPECT_TRUE(allows(0x5000'0000, 4096)) << "kernels that began before it was freed may use it";
-  fence_->remove_variables(kModule);
+  fence_->remove_variables(kFirstModule);
   fence_->take_out({0x5000'0000, 4096});
   EXPECT_FALSE(allows(0x5000'0000, 1) || allows(0x7000'0000, 1)) << "without another launch";
   EXPECT_TRUE(allows(0x6000'0000, 8192));
   EXPECT_EQ(table().readable, 6) << "entries are used again only when nothing runs";
-  fence_->add_variable(kModule, {0x8000'0000, 8});
+  fence_->add_variable(kFirstModule, {0x8000'0000, 8});
   ASSERT_TRUE(update(kIdle));
   EXPECT_EQ(table().readable, 4);
 }
@@ -211,12 +211,12 @@ TEST_F(SessionFenceTest, WhatLiesBesideARangeThatGoesStays) {
 
 TEST_F(SessionFenceTest, VariablesOfSharedCodeStayWithTheLastModule) {
   allocate(4096);
-  fence_->add_variable(kModule, {0x7000'0000, 256});
-  fence_->add_variable(kOther, {0x7000'0000, 256});
+  fence_->add_variable(kFirstModule, {0x7000'0000, 256});
+  fence_->add_variable(kOtherModule, {0x7000'0000, 256});
   ASSERT_TRUE(update(kIdle));
-  fence_->remove_variables(kModule);
+  fence_->remove_variables(kFirstModule);
   EXPECT_TRUE(allows(0x7000'0000, 256));
-  fence_->remove_variables(kOther);
+  fence_->remove_variables(kOtherModule);
   EXPECT_FALSE(allows(0x7000'0000, 1));
 }
 
@@ -227,10 +227,10 @@ TEST_F(SessionFenceTest, AllVariablesOfAModuleAreTakenOutAtOnce) {
       std::vector<AddressRange>{{0x8000'0000, 0x10000}});
   const auto copies_of = [&](int variables) {
     for (int i = 0; i < variables; ++i)
-      fence_->add_variable(kModule, {0x8000'0000 + i * 0x1000ull, 256});
+      fence_->add_variable(kFirstModule, {0x8000'0000 + i * 0x1000ull, 256});
     EXPECT_TRUE(update(kIdle, host));
     const int before = device_->copies;
-    fence_->remove_variables(kModule);
+    fence_->remove_variables(kFirstModule);
     return device_->copies - before;
   };
   const int for_one = copies_of(1), for_ten = copies_of(10);
@@ -271,7 +271,7 @@ TEST_F(SessionFenceTest, TexturesAreKnownByTheirNumbers) {
 }
 
 TEST_F(SessionFenceTest, EveryModuleGetsTheExtent) {
-  ASSERT_TRUE(fence_->add_module(kOther, constants_.base + 256, names("second")));
+  ASSERT_TRUE(fence_->add_module(kOtherModule, constants_.base + 256, names("second")));
   allocate(4096);
   ASSERT_TRUE(update(kIdle));
   EXPECT_EQ(constants(0).low, constants(1).low);
@@ -326,7 +326,7 @@ TEST_F(SessionFenceTest, ASlotIsCleanForTheNextSession) {
   reinterpret_cast<FenceRecord*>(fence_->record().base)->state = FenceRecord::kComplete;
   fence_->release();
   SessionFence next(pool_);
-  ASSERT_TRUE(next.add_module(kOther, constants_.base + 256, names("next")));
+  ASSERT_TRUE(next.add_module(kOtherModule, constants_.base + 256, names("next")));
   EXPECT_EQ(next.table().base, place.base);
   EXPECT_EQ(read<FenceTable>(place.base).readable, 0);
   EXPECT_FALSE(next.violation());

@@ -25,7 +25,7 @@ namespace {
 
 using ipc::CommandType;
 
-constexpr std::string_view kModule = R"(
+constexpr std::string_view kMovedModule = R"(
 .version 7.0
 .target sm_70
 .address_size 64
@@ -286,8 +286,8 @@ TEST_F(SessionMovedTest, HostMemoryThatWasBeingMadeIsMadeOnce) {
 }
 
 TEST_F(SessionMovedTest, AModuleThatWasBeingLoadedIsLoadedOnce) {
-  die_in(CommandType::kModuleLoad, ipc::ModuleLoad{5, kModule.size(), 0, ipc::kImagePtx, 0},
-         text(kModule));
+  die_in(CommandType::kModuleLoad, ipc::ModuleLoad{5, kMovedModule.size(), 0, ipc::kImagePtx, 0},
+         text(kMovedModule));
   EXPECT_EQ(async_error().message, "");
   EXPECT_EQ(engine_->session.status().modules, 1u);
   die_in(CommandType::kFunctionGet, ipc::FunctionGet{5, 6}, text("nothing"));
@@ -298,15 +298,15 @@ TEST_F(SessionMovedTest, AModuleThatWasBeingLoadedIsLoadedOnce) {
 }
 
 TEST_F(SessionMovedTest, AModuleOfWhichChunksAreLostIsAskedForAgain) {
-  const std::uint64_t half = kModule.size() / 2;
-  const ipc::ModuleLoad first{5, kModule.size(), 0, ipc::kImagePtx, 0};
-  const ipc::ModuleLoad last{5, kModule.size(), half, ipc::kImagePtx, 0};
+  const std::uint64_t half = kMovedModule.size() / 2;
+  const ipc::ModuleLoad first{5, kMovedModule.size(), 0, ipc::kImagePtx, 0};
+  const ipc::ModuleLoad last{5, kMovedModule.size(), half, ipc::kImagePtx, 0};
   const auto send_all = [&] {
-    post(CommandType::kModuleLoad, first, text(kModule.substr(0, half)));
-    return call<ipc::OfferReply>(CommandType::kModuleLoad, last, text(kModule.substr(half)));
+    post(CommandType::kModuleLoad, first, text(kMovedModule.substr(0, half)));
+    return call<ipc::OfferReply>(CommandType::kModuleLoad, last, text(kMovedModule.substr(half)));
   };
-  die_in(CommandType::kModuleLoad, first, text(kModule.substr(0, half)));
-  die_in(CommandType::kModuleLoad, last, text(kModule.substr(half)));
+  die_in(CommandType::kModuleLoad, first, text(kMovedModule.substr(0, half)));
+  die_in(CommandType::kModuleLoad, last, text(kMovedModule.substr(half)));
   EXPECT_EQ(async_error().message, "");
   EXPECT_EQ(engine_->session.status().modules, 0u) << "the first chunk is gone";
   die_idle();
@@ -314,9 +314,9 @@ TEST_F(SessionMovedTest, AModuleOfWhichChunksAreLostIsAskedForAgain) {
   const auto asked = send_all();
   ASSERT_TRUE(asked) << asked.error().message;
   EXPECT_EQ(asked->known, 0u) << "nobody knows whether the client was asked";
-  post(CommandType::kModuleLoad, first, text(kModule.substr(0, half)));
-  const auto loaded =
-      client().call(CommandType::kModuleLoad, ipc::bytes_of(last), text(kModule.substr(half)), {});
+  post(CommandType::kModuleLoad, first, text(kMovedModule.substr(0, half)));
+  const auto loaded = client().call(CommandType::kModuleLoad, ipc::bytes_of(last),
+                                    text(kMovedModule.substr(half)), {});
   EXPECT_TRUE(loaded) << loaded.error().message;
   EXPECT_EQ(engine_->session.status().modules, 1u);
   die_idle();
@@ -326,12 +326,12 @@ TEST_F(SessionMovedTest, AModuleOfWhichChunksAreLostIsAskedForAgain) {
 }
 
 TEST_F(SessionMovedTest, TheImageOfALostSourceIsAskedForWithIt) {
-  const ipc::ModuleLoad source{5, kModule.size(), 0, ipc::kImageSource, 0};
-  const ipc::ModuleLoad image{5, kModule.size(), 0, ipc::kImagePtx, 0};
-  post(CommandType::kModuleLoad, source, text(kModule));
+  const ipc::ModuleLoad source{5, kMovedModule.size(), 0, ipc::kImageSource, 0};
+  const ipc::ModuleLoad image{5, kMovedModule.size(), 0, ipc::kImagePtx, 0};
+  post(CommandType::kModuleLoad, source, text(kMovedModule));
   die_idle();
   go_on();
-  const auto asked = call<ipc::OfferReply>(CommandType::kModuleLoad, image, text(kModule));
+  const auto asked = call<ipc::OfferReply>(CommandType::kModuleLoad, image, text(kMovedModule));
   ASSERT_TRUE(asked) << asked.error().message;
   EXPECT_EQ(asked->known, 0u);
 }
@@ -418,8 +418,8 @@ TEST_F(SessionMovedTest, ASessionLeavesAnEngineThatLives) {
   const std::uint64_t address = allocate_filled();
   const auto small = allocate(4096);
   ASSERT_TRUE(small);
-  post(CommandType::kModuleLoad, ipc::ModuleLoad{5, kModule.size(), 0, ipc::kImagePtx, 0},
-       text(kModule));
+  post(CommandType::kModuleLoad, ipc::ModuleLoad{5, kMovedModule.size(), 0, ipc::kImagePtx, 0},
+       text(kMovedModule));
   post(CommandType::kStreamCreate, ipc::StreamCreate{5, 0, 0, ipc::kNoProgress, 0});
   EXPECT_EQ(async_error().message, "");
   const std::uint64_t used = engine_->session.status().memory_used;

@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kLong = 60s;
+constexpr auto kLongWatch = 60s;
 
 /// With work that is submitted at once, and with launches in rows.
 class StreamWatchesTest : public testing::TestWithParam<bool> {
@@ -26,7 +26,7 @@ class StreamWatchesTest : public testing::TestWithParam<bool> {
   ~StreamWatchesTest() override {
     device_.hold(false);
     device_.release_spinning();
-    EXPECT_TRUE(group_.wait_empty(kLong));
+    EXPECT_TRUE(group_.wait_empty(kLongWatch));
     watches_.end();
     completer_.reset();
     for (const device::Stream stream : device_.streams()) device_.destroy_stream(stream);
@@ -62,7 +62,7 @@ class StreamWatchesTest : public testing::TestWithParam<bool> {
     }
   }
   void run_dry() { run_dry(*stream_); }
-  void wait_idle() { ASSERT_TRUE(group_.wait_empty(kLong)); }
+  void wait_idle() { ASSERT_TRUE(group_.wait_empty(kLongWatch)); }
 
   const std::array<std::byte, 1> image_{std::byte{'x'}};
   FakeDevice device_;

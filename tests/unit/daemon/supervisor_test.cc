@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 using nlohmann::json;
 
-constexpr auto kConnect = 30s;
+constexpr auto kConnectTimeout = 30s;
 
 class SupervisorTest : public testing::Test {
  protected:
@@ -41,7 +41,7 @@ class SupervisorTest : public testing::Test {
   ~SupervisorTest() override { fs::remove_all(directory_); }
 
   std::unique_ptr<ipc::ClientChannel> connect() {
-    auto client = ipc::ClientChannel::connect(directory_, kConnect);
+    auto client = ipc::ClientChannel::connect(directory_, kConnectTimeout);
     EXPECT_TRUE(client) << client.error().message;
     return client ? std::move(*client) : nullptr;
   }
@@ -373,7 +373,7 @@ TEST_F(SupervisorTest, AUsersSessionsDoNotTakeOthersPlaces) {
       if (::setuid(user) != 0) _exit(99);
       std::vector<std::unique_ptr<ipc::ClientChannel>> held;
       for (int i = 0; i < count + 1; ++i) {
-        auto client = ipc::ClientChannel::connect(directory_, kConnect);
+        auto client = ipc::ClientChannel::connect(directory_, kConnectTimeout);
         if (!client) _exit(client.error().code == ErrorCode::kLimit ? i : 98);
         held.push_back(std::move(*client));
       }
@@ -387,7 +387,8 @@ TEST_F(SupervisorTest, AUsersSessionsDoNotTakeOthersPlaces) {
   status_when([](const json& now) { return now["sessions"].empty(); });
   std::vector<std::unique_ptr<ipc::ClientChannel>> roots;
   for (int i = 0; i < 2; ++i) roots.push_back(connect());
-  EXPECT_FALSE(ipc::ClientChannel::connect(directory_, kConnect)) << "root has the share of a user";
+  EXPECT_FALSE(ipc::ClientChannel::connect(directory_, kConnectTimeout))
+      << "root has the share of a user";
   EXPECT_EQ(connects_as(65534, 1), 1) << "of the three";
 }
 
@@ -396,7 +397,7 @@ TEST_F(SupervisorTest, SessionsAreLimited) {
   config.max_sessions_per_user = 1;
   RunningSupervisor supervisor(SLATED_PATH, directory_, config);
   auto client = connect();
-  const auto refused = ipc::ClientChannel::connect(directory_, kConnect);
+  const auto refused = ipc::ClientChannel::connect(directory_, kConnectTimeout);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kLimit);
   client.reset();
@@ -457,7 +458,7 @@ TEST_F(SupervisorTest, AKilledClientLeavesNothing) {
   ASSERT_TRUE(connect());
   const pid_t child = fork();
   if (child == 0) {
-    auto client = ipc::ClientChannel::connect(directory_, kConnect);
+    auto client = ipc::ClientChannel::connect(directory_, kConnectTimeout);
     if (client && allocate(**client, 100 << 20)) kill(getpid(), SIGKILL);
     _exit(1);
   }

@@ -15,7 +15,7 @@ using scheduler::Machine;
 using scheduler::Placement;
 using scheduler::Time;
 
-constexpr Machine kMachine{.sm_count = 20, .units = 3, .sms_per_unit = 8};  // 8, 8 and 4 SMs
+constexpr Machine kTracedMachine{.sm_count = 20, .units = 3, .sms_per_unit = 8};  // 8, 8 and 4 SMs
 
 /// Not json::value(), for which g++ 12 invents null pointers.
 bool has_category(const json& event, const char* category) {
@@ -35,7 +35,7 @@ class TraceTest : public testing::Test {
   /// The events of the JSON for which `wanted` holds.
   template <typename Wanted>
   std::vector<json> find(Wanted wanted) {
-    const json all = json::parse(chrome_json(trace_.snapshot(), kMachine));
+    const json all = json::parse(chrome_json(trace_.snapshot(), kTracedMachine));
     std::vector<json> found;
     for (const json& event : all["traceEvents"]) {
       if (wanted(event)) found.push_back(event);
@@ -89,9 +89,9 @@ TEST_F(TraceTest, ALaunchIsASliceWithItsFormAndPlacement) {
 
 TEST_F(TraceTest, ALaunchBehindAnotherOneBeginsWhenTheDeviceBeganIt) {
   for (const std::uint64_t number : {1, 2})
-    trace_.launch_starts(launch(7, number, kMachine.whole()), at(0us));
-  trace_.launch_ends(launch(7, 1, kMachine.whole()), 0.1, 1, at(100us));
-  trace_.launch_ends(launch(7, 2, kMachine.whole()), 0.1, 1, at(200us));
+    trace_.launch_starts(launch(7, number, kTracedMachine.whole()), at(0us));
+  trace_.launch_ends(launch(7, 1, kTracedMachine.whole()), 0.1, 1, at(100us));
+  trace_.launch_ends(launch(7, 2, kTracedMachine.whole()), 0.1, 1, at(200us));
   const auto kernels = of_category("kernel");
   ASSERT_EQ(kernels.size(), 2u);
   EXPECT_NEAR(kernels[1]["ts"].get<double>(), 100, 0.01);
@@ -99,10 +99,10 @@ TEST_F(TraceTest, ALaunchBehindAnotherOneBeginsWhenTheDeviceBeganIt) {
 }
 
 TEST_F(TraceTest, LaunchesSideBySideOfOneSessionHaveLanesOfTheirOwn) {
-  trace_.launch_starts(launch(7, 1, kMachine.whole()), at(0us));
-  trace_.launch_starts(launch(7, 2, kMachine.whole()), at(50us));
-  trace_.launch_ends(launch(7, 1, kMachine.whole()), 0, 1, at(100us));
-  trace_.launch_ends(launch(7, 2, kMachine.whole()), 0, 1, at(120us));
+  trace_.launch_starts(launch(7, 1, kTracedMachine.whole()), at(0us));
+  trace_.launch_starts(launch(7, 2, kTracedMachine.whole()), at(50us));
+  trace_.launch_ends(launch(7, 1, kTracedMachine.whole()), 0, 1, at(100us));
+  trace_.launch_ends(launch(7, 2, kTracedMachine.whole()), 0, 1, at(120us));
   const auto kernels = of_category("kernel");
   ASSERT_EQ(kernels.size(), 2u);
   EXPECT_NE(kernels[0]["tid"], kernels[1]["tid"]);
@@ -111,7 +111,7 @@ TEST_F(TraceTest, LaunchesSideBySideOfOneSessionHaveLanesOfTheirOwn) {
 }
 
 TEST_F(TraceTest, TheSmsHeldFollowResizesRetreatsAndResumptions) {
-  trace_.launch_starts(launch(7, 1, kMachine.whole()), at(0us));
+  trace_.launch_starts(launch(7, 1, kTracedMachine.whole()), at(0us));
   trace_.resized(launch(7, 1, {.first = 0, .count = 1}), at(100us));
   trace_.launch_starts(launch(8, 2, {.first = 1, .count = 2}), at(100us));
   trace_.retreated(launch(7, 1, {}), at(200us));
@@ -126,9 +126,9 @@ TEST_F(TraceTest, TheSmsHeldFollowResizesRetreatsAndResumptions) {
 }
 
 TEST_F(TraceTest, EachUnitShowsWhoHeldIt) {
-  trace_.launch_starts(launch(7, 1, kMachine.whole()), at(0us));
+  trace_.launch_starts(launch(7, 1, kTracedMachine.whole()), at(0us));
   trace_.launch_starts(launch(8, 2, {.first = 2, .count = 1}), at(100us));
-  trace_.launch_ends(launch(7, 1, kMachine.whole()), 0, 1, at(200us));
+  trace_.launch_ends(launch(7, 1, kTracedMachine.whole()), 0, 1, at(200us));
   trace_.launch_ends(launch(8, 2, {.first = 2, .count = 1}), 0, 1, at(300us));
   std::map<int, std::vector<std::string>> holders;
   for (const json& slice : of_category("sms")) holders[slice["tid"]].push_back(slice["name"]);
@@ -140,14 +140,14 @@ TEST_F(TraceTest, EachUnitShowsWhoHeldIt) {
 TEST_F(TraceTest, ThePauseBetweenTwoLaunchesIsNotDrawn) {
   for (int i = 0; i < 3; ++i) {
     const auto number = static_cast<std::uint64_t>(i);
-    trace_.launch_starts(launch(7, number, kMachine.whole()), at(i * 100us));
-    trace_.launch_ends(launch(7, number, kMachine.whole()), 0, 1, at(i * 100us + 95us));
+    trace_.launch_starts(launch(7, number, kTracedMachine.whole()), at(i * 100us));
+    trace_.launch_ends(launch(7, number, kTracedMachine.whole()), 0, 1, at(i * 100us + 95us));
   }
   EXPECT_EQ(sms_held("session 7"), (std::vector<int>{20, 0}));
 }
 
 TEST_F(TraceTest, WhatIsStillRunningLastsUntilNow) {
-  trace_.launch_starts(launch(7, 1, kMachine.whole()), at(0us));
+  trace_.launch_starts(launch(7, 1, kTracedMachine.whole()), at(0us));
   const auto kernels = of_category("kernel");
   ASSERT_EQ(kernels.size(), 1u);
   EXPECT_GT(kernels[0]["dur"].get<double>(), 0);
@@ -172,7 +172,7 @@ TEST_F(TraceTest, DecisionsAndPoliciesAreInstants) {
 }
 
 TEST_F(TraceTest, AnEmptyTraceIsValidJson) {
-  const json all = json::parse(chrome_json(trace_.snapshot(), kMachine));
+  const json all = json::parse(chrome_json(trace_.snapshot(), kTracedMachine));
   EXPECT_TRUE(all["traceEvents"].is_array());
   const std::chrono::duration<double, std::micro> start =
       trace_.snapshot().start.time_since_epoch();
@@ -190,11 +190,12 @@ TEST(TraceRingTest, ForgetsTheOldestFirst) {
 TEST(TraceRingTest, AForgottenStartIsTheBeginningOfTheTrace) {
   Trace trace(2);
   const auto start = trace.snapshot().start;
-  const TraceLaunch launch{.session = 1, .launch = 1, .placement = kMachine.whole()};
+  const TraceLaunch launch{.session = 1, .launch = 1, .placement = kTracedMachine.whole()};
   trace.launch_starts(launch, start);
-  trace.launch_starts({.session = 2, .launch = 2, .placement = kMachine.whole()}, start + 50us);
+  trace.launch_starts({.session = 2, .launch = 2, .placement = kTracedMachine.whole()},
+                      start + 50us);
   trace.launch_ends(launch, 0, 1, start + 100us);
-  const json all = json::parse(chrome_json(trace.snapshot(), kMachine));
+  const json all = json::parse(chrome_json(trace.snapshot(), kTracedMachine));
   int kernels = 0;
   for (const json& event : all["traceEvents"]) {
     if (has_category(event, "kernel")) ++kernels;

@@ -13,7 +13,6 @@ namespace {
 
 using ipc::CommandType;
 
-constexpr std::uint64_t kMiB = 1 << 20;
 constexpr std::uint64_t kGranule = VirtualRanges::kGranule;
 
 /// The commands, by any session.

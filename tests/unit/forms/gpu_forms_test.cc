@@ -10,7 +10,6 @@ namespace slate::test {
 namespace {
 
 constexpr int kRounds = 50;
-constexpr std::uint32_t kMostRegisters = 64;
 constexpr std::uint32_t kScale = 100;  // grids that last long enough to be disturbed
 
 class GpuFormsTest : public testing::TestWithParam<TestKernel> {
@@ -74,14 +73,6 @@ TEST(HugeGridTest, NearlyTwoToThe31BlocksGiveTheNativeResult) {
   const Outcome native = runner.run_native(huge->kernel);
   std::mt19937_64 random(1);
   EXPECT_EQ(difference(runner.run_worker(huge->kernel, random, {}), native), "");
-}
-
-std::string name_of(const testing::TestParamInfo<TestKernel>& info) {
-  std::string name = info.param.kernel.name;
-  for (char& c : name) {
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  }
-  return name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Golden, GpuFormsTest, testing::ValuesIn(golden_kernels()), name_of);

@@ -9,13 +9,13 @@
 namespace slate::injector {
 namespace {
 
-const InjectOptions kAll{.worker = true, .slice = true, .profile = true, .most_registers = {}};
+const InjectOptions kAllForms{.worker = true, .slice = true, .profile = true, .most_registers = {}};
 
 InjectedModule injected(const std::string& functions) {
   const auto module =
       ptx::parse(".version 8.8\n.target sm_90\n.address_size 64\n" + functions + "\n");
   EXPECT_TRUE(module) << module.error().message;
-  auto result = inject(**module, kAll);
+  auto result = inject(**module, kAllForms);
   EXPECT_TRUE(result) << result.error().message;
   EXPECT_TRUE(ptx::parse(result->ptx)) << result->ptx;
   result->kernels.at(0).analysis.name = {};  // of the module, which ends here

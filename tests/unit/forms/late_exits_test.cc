@@ -40,7 +40,7 @@ Late make(const std::string& body) {
   return late;
 }
 
-const std::string kStore = "st.shared.u32 [words], %r1;\n";
+const std::string kLateStore = "st.shared.u32 [words], %r1;\n";
 
 std::string repeated(const std::string& text, int times) {
   std::string all;
@@ -49,7 +49,7 @@ std::string repeated(const std::string& text, int times) {
 }
 
 TEST(LateExitsTest, SpareTheDrain) {
-  const Late late = make("@%p1 bra OUT;\n" + kStore + "bar.sync 0;\nOUT:");
+  const Late late = make("@%p1 bra OUT;\n" + kLateStore + "bar.sync 0;\nOUT:");
   ASSERT_NE(late.module, nullptr);
   EXPECT_TRUE(late->worker.legal());
   EXPECT_TRUE(late->late_exits);
@@ -68,9 +68,9 @@ TEST(LateExitsTest, AllowBarriersThatADrainCannotHold) {
 }
 
 TEST(LateExitsTest, NothingIsDoneWithoutNeed) {
-  EXPECT_EQ(make(kStore + "bar.sync 0;").module, nullptr);
+  EXPECT_EQ(make(kLateStore + "bar.sync 0;").module, nullptr);
   EXPECT_EQ(make("@%p2 bra OUT;\nbar.sync 0;\nOUT:").module, nullptr);
-  EXPECT_EQ(make("@%p1 bra OUT;\n" + kStore + "OUT:").module, nullptr);
+  EXPECT_EQ(make("@%p1 bra OUT;\n" + kLateStore + "OUT:").module, nullptr);
 }
 
 TEST(LateExitsTest, WhereTheyAreNotPossibleTheVerdictStays) {
@@ -99,13 +99,13 @@ TEST(LateExitsTest, ABranchToNoLabelIsRefused) {
 TEST(LateExitsTest, ABarrierThatPartOfTheBlockComesToKeepsTheDrain) {
   // Not by leaving: by an `if` around it.
   const Late late = make("@%p1 bra OUT;\nsetp.eq.u32 %p3, %r1, 5; @%p3 bra OVER;\nbar.sync 0;\n" +
-                         kStore + "OVER: bar.sync 0;\nOUT:");
+                         kLateStore + "OVER: bar.sync 0;\nOUT:");
   EXPECT_FALSE(late->late_exits);
 }
 
 TEST(LateExitsTest, AFewInstructionsAreDoneUnderAPredicate) {
-  const Late late =
-      make("@%p1 bra AWAY;\n" + kStore + "bar.sync 0;\nret;\nAWAY: st.shared.u32 [words+4], %r1;");
+  const Late late = make("@%p1 bra AWAY;\n" + kLateStore +
+                         "bar.sync 0;\nret;\nAWAY: st.shared.u32 [words+4], %r1;");
   EXPECT_TRUE(late.has("@%__slate_own st.shared.u32 [words+4], %r1;"));
   EXPECT_FALSE(late.has("$__slate_leave_"));
 }
@@ -119,7 +119,7 @@ TEST(LateExitsTest, TheOtherSideOfTheBranchMayBeTheExit) {
 
 TEST(LateExitsTest, AConditionIsTakenAsItIsIfItsComparisonWouldSayAnotherThing) {
   for (const std::string since : {"add.u32 %r1, %r1, 1;\n", "and.pred %p1, %p1, %p2;\n"}) {
-    const Late late = make(since + "@%p1 bra OUT;\n" + kStore + "bar.sync 0;\nOUT:");
+    const Late late = make(since + "@%p1 bra OUT;\n" + kLateStore + "bar.sync 0;\nOUT:");
     EXPECT_TRUE(late.has("mov.pred %__slate_own, %p1;")) << since;
   }
 }
@@ -189,7 +189,7 @@ TEST(LateExitsTest, ABranchIntoAnEndlessLoopIsNotMadeAPredicate) {
   const Late late = make(
       "@%p1 bra OUT;\nbar.sync 0; setp.eq.u32 %p3, %r1, 5;\n"
       "@%p3 bra ON; bra.uni GO;\nON: EVER: bra.uni EVER;\nGO: " +
-      kStore + "bar.sync 0;\nOUT:");
+      kLateStore + "bar.sync 0;\nOUT:");
   EXPECT_EQ(late.module, nullptr);
 }
 
@@ -210,7 +210,7 @@ TEST(LateExitsTest, ConstantsByAddressAreReadByThoseWhoAreMeantOnly) {
 
 TEST(LateExitsTest, ACounterIsNotReadASecondTime) {
   const Late late =
-      make("setp.gt.u32 %p5, %clock, 7;\n@%p5 bra OUT;\n" + kStore + "bar.sync 0;\nOUT:");
+      make("setp.gt.u32 %p5, %clock, 7;\n@%p5 bra OUT;\n" + kLateStore + "bar.sync 0;\nOUT:");
   EXPECT_TRUE(late.has("mov.pred %__slate_own, %p5;"));
 }
 
@@ -222,9 +222,9 @@ TEST(LateExitsTest, ABranchPastADivisionStaysABranch) {
 }
 
 TEST(LateExitsTest, ParkedThreadsComeAlongWithoutEffect) {
-  const Late late = make("@%p1 bra OUT;\n" + kStore + "@%p2 st.shared.u32 [words], %r2;\n" +
+  const Late late = make("@%p1 bra OUT;\n" + kLateStore + "@%p2 st.shared.u32 [words], %r2;\n" +
                          "bar.sync 0;\nadd.u32 %r3, %r1, 1;\nbar.sync 0;\nOUT:");
-  EXPECT_TRUE(late.has("@%__slate_alive " + kStore));
+  EXPECT_TRUE(late.has("@%__slate_alive " + kLateStore));
   EXPECT_TRUE(
       late.has("and.pred %__slate_own, %__slate_own, %__slate_alive;\n"
                "\t@%__slate_own st.shared.u32 [words], %r2;"));
@@ -234,7 +234,7 @@ TEST(LateExitsTest, ParkedThreadsComeAlongWithoutEffect) {
 
 TEST(LateExitsTest, ParkedThreadsJumpPastWhatIsNotForThem) {
   for (const std::string& between :
-       {repeated(kStore, 30), std::string("membar.gl;\n"),
+       {repeated(kLateStore, 30), std::string("membar.gl;\n"),
         std::string("@%p2 bra.uni OVER;\nadd.u32 %r3, %r1, 1;\nOVER:\n"),
         std::string("LOOP: add.u32 %r3, %r3, 1; setp.lt.u32 %p3, %r3, 9; @%p3 bra LOOP;\n")}) {
     const Late late = make("@%p1 bra OUT;\n" + between + "bar.sync 0;\nOUT:");
@@ -264,18 +264,19 @@ TEST(LateExitsTest, AShortBranchBecomesAPredicate) {
 TEST(LateExitsTest, ParkedThreadsTakeALongBranchPastEffects) {
   const std::string start = "@%p1 bra OUT;\nbar.sync 0;\nsetp.eq.u32 %p3, %r1, 5;\n";
   const Late taken =
-      make(start + "@%p3 bra OVER;\n" + repeated(kStore, 20) + "OVER: bar.sync 0;\nOUT:");
+      make(start + "@%p3 bra OVER;\n" + repeated(kLateStore, 20) + "OVER: bar.sync 0;\nOUT:");
   EXPECT_TRUE(
       taken.has("or.pred %__slate_own, %__slate_own, %__slate_parked;\n"
                 "\t@%__slate_own bra OVER;"));
-  const Late not_taken = make(
-      start + "@%p3 bra AWAY;\nBACK: bar.sync 0;\nbra OUT;\nAWAY: " + kStore + "bra BACK;\nOUT:");
+  const Late not_taken =
+      make(start + "@%p3 bra AWAY;\nBACK: bar.sync 0;\nbra OUT;\nAWAY: " + kLateStore +
+           "bra BACK;\nOUT:");
   EXPECT_FALSE(not_taken.has("@%p3 bra AWAY")) << "nobody parked stores";
 }
 
 TEST(LateExitsTest, MoreThanAFewGetACopyOfTheirOwn) {
   const Late late =
-      make("@%p1 bra AWAY;\n" + kStore + "bar.sync 0;\nret;\nAWAY:" + repeated(kStore, 9));
+      make("@%p1 bra AWAY;\n" + kLateStore + "bar.sync 0;\nret;\nAWAY:" + repeated(kLateStore, 9));
   EXPECT_TRUE(late->late_exits);
   EXPECT_TRUE(late.has("$__slate_leave_"));
 }
@@ -283,7 +284,7 @@ TEST(LateExitsTest, MoreThanAFewGetACopyOfTheirOwn) {
 TEST(LateExitsTest, WhatIsNotPlainIsNotPutUnderAPredicate) {
   for (const std::string away :
        {"@%p2 st.shared.u32 [words], %r1;\n", "{ .reg .b32 %x; mov.u32 %x, 1; }\n"}) {
-    const Late late = make("@%p1 bra AWAY;\n" + kStore + "bar.sync 0;\nret;\nAWAY: " + away);
+    const Late late = make("@%p1 bra AWAY;\n" + kLateStore + "bar.sync 0;\nret;\nAWAY: " + away);
     EXPECT_TRUE(late->late_exits) << away;
     EXPECT_TRUE(late.has("$__slate_leave_")) << away;
   }
@@ -292,10 +293,10 @@ TEST(LateExitsTest, WhatIsNotPlainIsNotPutUnderAPredicate) {
 TEST(LateExitsTest, TooMuchExitCodeKeepsTheDrain) {
   std::string body;
   for (int i = 0; i < 12; ++i) {
-    body += "@%p1 bra AWAY" + std::to_string(i) + ";\n" + kStore + "bar.sync 0;\n";
+    body += "@%p1 bra AWAY" + std::to_string(i) + ";\n" + kLateStore + "bar.sync 0;\n";
   }
   body += "ret;\n";
-  for (int i = 0; i < 12; ++i) body += "AWAY" + std::to_string(i) + ": " + repeated(kStore, 30);
+  for (int i = 0; i < 12; ++i) body += "AWAY" + std::to_string(i) + ": " + repeated(kLateStore, 30);
   const Late late = make(body);
   EXPECT_FALSE(late->late_exits);
   EXPECT_TRUE(late->drains);
@@ -303,7 +304,7 @@ TEST(LateExitsTest, TooMuchExitCodeKeepsTheDrain) {
 
 TEST(LateExitsTest, WhetherAnybodyIsLeftIsAskedInLoopsOnly) {
   EXPECT_FALSE(make("@%p1 bra OUT;\nbar.sync 0;\nOUT:").has("bar.red"));
-  const Late late = make("mov.u32 %r3, 0;\n@%p1 bra OUT;\nLOOP: bar.sync 0;\n" + kStore +
+  const Late late = make("mov.u32 %r3, 0;\n@%p1 bra OUT;\nLOOP: bar.sync 0;\n" + kLateStore +
                          "add.u32 %r3, %r3, 1; setp.lt.u32 %p3, %r3, %r2; @%p3 bra LOOP;\nOUT:");
   EXPECT_TRUE(late.has("bar.red.or.pred %__slate_some, 0, %__slate_alive;"));
 }
@@ -327,7 +328,7 @@ TEST(LateExitsTest, ModulesThatAreLeftAloneStayRefused) {
 }
 
 TEST(LateExitsTest, TheInjectorsVerdictIsTheOneThatCounts) {
-  const Late late = make("@%p1 bra OUT;\n" + kStore + "bar.sync 0;\nOUT:");
+  const Late late = make("@%p1 bra OUT;\n" + kLateStore + "bar.sync 0;\nOUT:");
   const auto verdict = judge(*late.original);
   ASSERT_TRUE(verdict);
   EXPECT_TRUE(verdict->entries.at(0).late_exits);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kSeeds = 4;
 
-std::string settings(int seed) {
+std::string restart_settings(int seed) {
   return "sim:sms=4,memory=256M,max_kernel_seconds=60,seed=" + std::to_string(seed);
 }
 
@@ -30,7 +30,7 @@ Runs run_again(const TestKernel& test) {
   Runs runs;
   const std::string ptx = ptx_of(test);
   for (int seed = 1; seed <= kSeeds; ++seed) {
-    auto device = device::open_device(settings(seed));
+    auto device = device::open_device(restart_settings(seed));
     EXPECT_TRUE(device) << device.error().message;
     FormRunner runner(**device, ptx, 0);
     std::mt19937_64 random(seed);
@@ -57,7 +57,7 @@ TEST_P(RestartSimTest, ALaunchThatMayBeRestartedGivesTheSameResult) {
 /// What no reach names is neither read nor written.
 TEST_P(RestartSimTest, ALaunchReadsAndWritesOnlyWhatItReaches) {
   const KernelCase& kernel = GetParam().kernel;
-  auto device = device::open_device(settings(1));
+  auto device = device::open_device(restart_settings(1));
   ASSERT_TRUE(device) << device.error().message;
   FormRunner runner(**device, ptx_of(GetParam()), 0);
   const auto places = runner.reach(kernel);
@@ -83,14 +83,6 @@ TEST_P(RestartSimTest, ALaunchReadsAndWritesOnlyWhatItReaches) {
     }
     EXPECT_EQ(wrong, 0u) << "bytes of buffer " << i << " by what the launch does not read";
   }
-}
-
-std::string name_of(const testing::TestParamInfo<TestKernel>& info) {
-  std::string name = info.param.kernel.name;
-  for (char& c : name) {
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  }
-  return name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Golden, RestartSimTest, testing::ValuesIn(golden_kernels()), name_of);
@@ -127,7 +119,7 @@ TEST(RestartSimTest, MostKernelsMayBeRestarted) {
   std::size_t all = 0;
   for (const auto& kernels : {golden_kernels(), program_kernels()}) {
     for (const TestKernel& test : kernels) {
-      auto device = device::open_device(settings(1));
+      auto device = device::open_device(restart_settings(1));
       ASSERT_TRUE(device) << device.error().message;
       FormRunner runner(**device, ptx_of(test), 0);
       ++all;

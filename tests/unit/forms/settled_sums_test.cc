@@ -8,10 +8,10 @@
 namespace slate::injector {
 namespace {
 
-const std::string kHead = ".version 9.0\n.target sm_90\n.address_size 64\n";
+const std::string kSumsHead = ".version 9.0\n.target sm_90\n.address_size 64\n";
 
 std::string kernel(const std::string& body) {
-  return kHead + ".visible .entry k(.param .u64 a)\n{\n\t.reg .pred %p<2>;\n" +
+  return kSumsHead + ".visible .entry k(.param .u64 a)\n{\n\t.reg .pred %p<2>;\n" +
          "\t.reg .f32 %f<9>;\n\t.reg .b16 %h<9>;\n" + body + "\tret;\n}\n";
 }
 

@@ -10,14 +10,7 @@ namespace {
 
 // Under a sanitizer each takes several times as long, and their number finds nothing new.
 constexpr int kSchedules = SLATE_FORM_SCHEDULES;
-constexpr std::uint32_t kMostRegisters = 64;
 constexpr int kProfileSchedules = 5;  // its blocks are the kernel's own
-
-std::string settings(int seed) {
-  const int sms = 1 + seed % 7;
-  return "sim:sms=" + std::to_string(sms) + ",memory=256M,seed=" + std::to_string(seed) +
-         ",quantum=" + std::to_string(1 + seed * 13 % 200) + ",max_kernel_seconds=60";
-}
 
 class SimFormsTest : public testing::TestWithParam<TestKernel> {
  protected:
@@ -27,7 +20,7 @@ class SimFormsTest : public testing::TestWithParam<TestKernel> {
     const std::string ptx = ptx_of(GetParam());
     for (int seed = 1; seed <= kSchedules && !HasFailure(); ++seed) {
       SCOPED_TRACE("seed " + std::to_string(seed));
-      auto device = device::open_device(settings(seed));
+      auto device = device::open_device(sim_settings(seed));
       ASSERT_TRUE(device) << device.error().message;
       FormRunner runner(**device, ptx, seed % 3 == 0 ? kMostRegisters : 0);
       std::mt19937_64 random(seed);
@@ -59,14 +52,6 @@ TEST_P(SimFormsTest, EveryLegalFormGivesTheNativeResult) {
     EXPECT_EQ(difference(runner.run_worker(test.kernel, random, all), native), "")
         << "worker, disturbed";
   });
-}
-
-std::string name_of(const testing::TestParamInfo<TestKernel>& info) {
-  std::string name = info.param.kernel.name;
-  for (char& c : name) {
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  }
-  return name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Golden, SimFormsTest, testing::ValuesIn(golden_kernels()), name_of);

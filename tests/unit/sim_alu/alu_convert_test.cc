@@ -21,7 +21,7 @@ using u64 = std::uint64_t;
 struct Format {
   int exponent, mantissa;
 };
-constexpr Format kF16{5, 10}, kBf16{8, 7};
+constexpr Format kHalf{5, 10}, kBrain{8, 7};
 
 /// The value of a code, by the definition of the format.
 long double decode(u32 code, Format f) {
@@ -64,10 +64,10 @@ TEST(AluHalfTest, EveryHalfDecodesToItsValue) {
   for (u32 code = 0; code < 0x10000; ++code) {
     const float x = from_bits<float>(evaluate("cvt.f32.f16", {code}));
     const float y = from_bits<float>(evaluate("cvt.f32.bf16", {code}));
-    ASSERT_TRUE(std::isnan(x) ? is_nan_code(static_cast<u16>(code), kF16)
-                              : static_cast<long double>(x) == decode(code, kF16));
-    ASSERT_TRUE(std::isnan(y) ? is_nan_code(static_cast<u16>(code), kBf16)
-                              : static_cast<long double>(y) == decode(code, kBf16));
+    ASSERT_TRUE(std::isnan(x) ? is_nan_code(static_cast<u16>(code), kHalf)
+                              : static_cast<long double>(x) == decode(code, kHalf));
+    ASSERT_TRUE(std::isnan(y) ? is_nan_code(static_cast<u16>(code), kBrain)
+                              : static_cast<long double>(y) == decode(code, kBrain));
     if (!std::isnan(x)) {
       ASSERT_EQ(evaluate("cvt.rn.f16.f32", {to_bits(x)}), code);
     }
@@ -79,7 +79,7 @@ TEST(AluHalfTest, EveryHalfDecodesToItsValue) {
 
 TEST(AluHalfTest, EveryMidpointRoundsToEven) {
   for (u32 code = 0; code < 0x7bff; ++code) {
-    const float middle = static_cast<float>((decode(code, kF16) + decode(code + 1, kF16)) / 2);
+    const float middle = static_cast<float>((decode(code, kHalf) + decode(code + 1, kHalf)) / 2);
     const u64 even = code + (code & 1);
     ASSERT_EQ(evaluate("cvt.rn.f16.f32", {to_bits(middle)}), even) << code;
     ASSERT_EQ(evaluate("cvt.rn.f16.f32", {to_bits(std::nextafter(middle, 0.0f))}), code) << code;
@@ -113,12 +113,12 @@ u16 fma_of(u16 a, u16 b, u16 c) {
 }
 
 TEST(AluHalfTest, SumsAndProductsAreRoundedOnce) {
-  expect_bits("add.f16", &sum_of<kF16>, 400);
-  expect_bits("mul.f16", &product_of<kF16>, 400);
-  expect_bits("fma.rn.f16", &fma_of<kF16>, 400);
-  expect_bits("add.bf16", &sum_of<kBf16>, 100);
-  expect_bits("mul.bf16", &product_of<kBf16>, 100);
-  expect_bits("fma.rn.bf16", &fma_of<kBf16>, 100);
+  expect_bits("add.f16", &sum_of<kHalf>, 400);
+  expect_bits("mul.f16", &product_of<kHalf>, 400);
+  expect_bits("fma.rn.f16", &fma_of<kHalf>, 400);
+  expect_bits("add.bf16", &sum_of<kBrain>, 100);
+  expect_bits("mul.bf16", &product_of<kBrain>, 100);
+  expect_bits("fma.rn.bf16", &fma_of<kBrain>, 100);
 }
 
 TEST(AluHalfTest, AFusedProductIsNotRoundedTwice) {
@@ -126,9 +126,9 @@ TEST(AluHalfTest, AFusedProductIsNotRoundedTwice) {
   EXPECT_EQ(evaluate("fma.rn.f16", {0x6400, 0x3c01, 0x0001}),
             evaluate("cvt.rn.f16.f32", {to_bits(1025.0f + 0x1p-24f)}));
   EXPECT_EQ(evaluate("fma.rn.f16", {0x6801, 0x3c01, 0x0001}),
-            nearest(2050.0L * (1 + 0x1p-10L) + 0x1p-24L, kF16));
+            nearest(2050.0L * (1 + 0x1p-10L) + 0x1p-24L, kHalf));
   EXPECT_EQ(evaluate("fma.rn.f16", {0x6801, 0x3c01, 0x8001}),
-            nearest(2050.0L * (1 + 0x1p-10L) - 0x1p-24L, kF16));
+            nearest(2050.0L * (1 + 0x1p-10L) - 0x1p-24L, kHalf));
 }
 
 TEST(AluHalfTest, PairsAreTwoHalves) {
@@ -225,9 +225,9 @@ TEST(AluConvertTest, IntegersToFloatsRoundInEveryMode) {
   check_from_integer<double, u32>("f64.u32");
   check_from_integer<float, u16>("f32.u16");
   expect_bits(
-      "cvt.rn.f16.s64", +[](s64 x) { return nearest(static_cast<long double>(x), kF16); });
+      "cvt.rn.f16.s64", +[](s64 x) { return nearest(static_cast<long double>(x), kHalf); });
   expect_bits(
-      "cvt.rn.bf16.u64", +[](u64 x) { return nearest(static_cast<long double>(x), kBf16); });
+      "cvt.rn.bf16.u64", +[](u64 x) { return nearest(static_cast<long double>(x), kBrain); });
 }
 
 TEST(AluConvertTest, IntegersExtendCutAndSaturate) {

@@ -9,7 +9,7 @@
 namespace slate::sim::test {
 namespace {
 
-__extension__ using Half = _Float16;
+__extension__ using HalfFloat = _Float16;
 
 struct Shape3 {
   unsigned m, n, k;
@@ -156,7 +156,7 @@ std::uint64_t encode_element(const std::string& type, int value) {
     while (decode_element(type, code) != value) ++code;
     return code;
   }
-  if (type == "f16") return std::bit_cast<std::uint16_t>(static_cast<Half>(value));
+  if (type == "f16") return std::bit_cast<std::uint16_t>(static_cast<HalfFloat>(value));
   const auto single = std::bit_cast<std::uint32_t>(static_cast<float>(value));
   if (type == "bf16") return single >> 16;
   if (type == "tf32" || type == "f32") return single;
@@ -174,7 +174,7 @@ double decode_element(const std::string& type, std::uint64_t bits) {
     return bits & 0x80 ? -x : x;
   }
   if (type == "f16")
-    return static_cast<double>(std::bit_cast<Half>(static_cast<std::uint16_t>(bits)));
+    return static_cast<double>(std::bit_cast<HalfFloat>(static_cast<std::uint16_t>(bits)));
   if (type == "bf16") return std::bit_cast<float>(static_cast<std::uint32_t>(bits << 16));
   if (type == "tf32" || type == "f32")
     return std::bit_cast<float>(static_cast<std::uint32_t>(bits));

@@ -13,11 +13,11 @@
 namespace slate::injector {
 namespace {
 
-constexpr const char* kHeader =
+constexpr const char* kContractionHeader =
     ".version 8.8\n.target sm_90\n.address_size 64\n.const .align 4 .f32 c[4];\n";
 
-std::unique_ptr<const ptx::Module> kernel(const std::string& body) {
-  auto module = ptx::parse(kHeader +
+std::unique_ptr<const ptx::Module> fusing_kernel(const std::string& body) {
+  auto module = ptx::parse(kContractionHeader +
                            std::string(".visible .entry k(.param .u64 a, .param .f32 n)\n{\n"
                                        ".reg .pred %p<9>; .reg .b32 %r<30>; .reg .b64 %rd<9>;\n"
                                        ".reg .f32 %f<30>; .reg .f64 %d<30>; .reg .b16 %h<9>;\n"
@@ -31,7 +31,7 @@ std::unique_ptr<const ptx::Module> kernel(const std::string& body) {
 
 /// "sum+product" by the names of the results, in text order; "?" before those left open.
 std::string fused(const std::string& body) {
-  const auto module = kernel(body);
+  const auto module = fusing_kernel(body);
   const ptx::Function& function = module->functions.back();
   const Contraction found = find_contraction(function, ControlFlow(function));
   const auto result = [&](std::uint32_t i) {
@@ -47,7 +47,7 @@ std::string fused(const std::string& body) {
 }
 
 std::uint32_t meeting(const std::string& body) {
-  const auto module = kernel(body);
+  const auto module = fusing_kernel(body);
   return find_meeting(module->functions.back()).line;
 }
 
@@ -186,11 +186,11 @@ TEST(ContractionTest, WhatDoesNotMeetIsNoMeeting) {
 }
 
 TEST(ContractionTest, TheAnalysisNamesTheLine) {
-  const auto module = kernel(kProduct + kSum);
+  const auto module = fusing_kernel(kProduct + kSum);
   const ModuleAnalysis analysis = analyse(*module);
   EXPECT_EQ(analysis.entries.back().may_fuse,
             "line 13: an assembler may make one instruction of this addition and a multiplication");
-  const auto plain = kernel("add.f32 %f5, %f1, %f3;");
+  const auto plain = fusing_kernel("add.f32 %f5, %f1, %f3;");
   EXPECT_EQ(analyse(*plain).entries.back().may_fuse, "");
 }
 
@@ -199,9 +199,10 @@ TEST(ContractionTest, AProductOfOneFunctionMayMeetASumOfAnother) {
       ".func (.param .f32 r) twice(.param .f32 a) {\n.reg .f32 %f<4>; ld.param.f32 %f1, [a];\n"
       "add.f32 %f2, %f1, 0f3F800000; st.param.f32 [r], %f2; ret;\n}\n";
   const auto judged = [&](const std::string& product) {
-    const auto module = ptx::parse(
-        kHeader + functions + ".visible .entry k()\n{\n.reg .f32 %f<4>; .param .f32 x, y;\n" +
-        product + " st.param.f32 [x], %f1; call.uni (y), twice, (x); ret;\n}\n");
+    const auto module =
+        ptx::parse(kContractionHeader + functions +
+                   ".visible .entry k()\n{\n.reg .f32 %f<4>; .param .f32 x, y;\n" + product +
+                   " st.param.f32 [x], %f1; call.uni (y), twice, (x); ret;\n}\n");
     EXPECT_TRUE(module) << module.error().message;
     return !analyse(**module).entries.back().may_fuse.empty();
   };

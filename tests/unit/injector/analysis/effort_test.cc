@@ -13,7 +13,7 @@
 namespace slate::injector {
 namespace {
 
-constexpr const char* kHeader = ".version 8.8\n.target sm_90\n.address_size 64\n";
+constexpr const char* kEffortHeader = ".version 8.8\n.target sm_90\n.address_size 64\n";
 
 struct Cost {
   std::uint64_t steps = 0;
@@ -22,7 +22,7 @@ struct Cost {
 };
 
 Cost cost_of(const std::string& text, Effort effort = {}) {
-  const auto module = ptx::parse(kHeader + text);
+  const auto module = ptx::parse(kEffortHeader + text);
   EXPECT_TRUE(module) << module.error().message;
   const ModuleAnalysis analysis = analyse(**module, OwnNames::kRefused, effort);
   return {analysis.effort.steps(), analysis.effort.is_spent(),
@@ -35,14 +35,14 @@ std::string repeated(std::uint32_t times, const std::function<std::string(std::s
   return text;
 }
 
-std::string kernel(const std::string& body) {
+std::string looping_kernel(const std::string& body) {
   return ".entry k(.param .u32 n) { .reg .pred %p<9>; .reg .b32 %r<9>;\n"
          "ld.param.u32 %r1, [n]; mov.u32 %r2, %tid.x; mov.u32 %r3, 0;\n" +
          body + "ret; }\n";
 }
 
 std::string loops(std::uint32_t n) {
-  return kernel(repeated(n, [](const std::string& i) {
+  return looping_kernel(repeated(n, [](const std::string& i) {
     return "L" + i + ": add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, %r2; @%p1 bra L" + i + ";\n";
   }));
 }
@@ -69,7 +69,7 @@ std::string calls_backwards(std::uint32_t n) {
 }
 
 std::string skipped_barriers(std::uint32_t n) {
-  return kernel(repeated(n, [](const std::string& i) {
+  return looping_kernel(repeated(n, [](const std::string& i) {
     return "setp.eq.u32 %p1, %r1, " + i + "; @%p1 bra L" + i + "; bar.sync 0;\nL" + i + ":\n";
   }));
 }
@@ -97,12 +97,12 @@ std::string unwritten(std::uint32_t n) {
 
 /// Every branch parts the threads of all that follows.
 std::string early_returns(std::uint32_t n) {
-  return kernel(repeated(n,
-                         [](const std::string& i) {
-                           return "setp.eq.u32 %p1, %r2, " + i +
-                                  "; @%p1 bra OUT; add.u32 %r3, %r3, %r2;\n";
-                         }) +
-                "bar.sync 0;\nOUT: ");
+  return looping_kernel(repeated(n,
+                                 [](const std::string& i) {
+                                   return "setp.eq.u32 %p1, %r2, " + i +
+                                          "; @%p1 bra OUT; add.u32 %r3, %r3, %r2;\n";
+                                 }) +
+                        "bar.sync 0;\nOUT: ");
 }
 
 TEST(EffortTest, WhatCostsMoreStopsAndTakesNoForm) {
@@ -124,7 +124,7 @@ TEST(EffortTest, AnOrdinaryKernelHasMoreThanEnough) {
 }
 
 TEST(EffortTest, AWalkOfTheParkedIsNotPlannedWithoutIt) {
-  const auto module = ptx::parse(kHeader + early_returns(20));
+  const auto module = ptx::parse(kEffortHeader + early_returns(20));
   ASSERT_TRUE(module) << module.error().message;
   const ptx::Function& function = (*module)->functions.back();
   Effort effort;

@@ -11,10 +11,10 @@
 namespace slate::injector {
 namespace {
 
-constexpr const char* kHeader = ".version 8.8\n.target sm_90\n.address_size 64\n";
+constexpr const char* kReachHeader = ".version 8.8\n.target sm_90\n.address_size 64\n";
 
 Reach reach_in(const std::string& text) {
-  const auto module = ptx::parse(kHeader + text);
+  const auto module = ptx::parse(kReachHeader + text);
   EXPECT_TRUE(module) << module.error().message;
   return analyse(**module).entries.back().reach;
 }
@@ -370,7 +370,7 @@ TEST(ReachTest, CountsInSharedMemoryAreNotByChance) {
 }
 
 TEST(ReachTest, WithoutEnoughEffortItIsNotComplete) {
-  const auto module = ptx::parse(std::string(kHeader) +
+  const auto module = ptx::parse(std::string(kReachHeader) +
                                  ".entry k(.param .u64 a) { .reg .b64 %d1; .reg .b32 %r1;\n"
                                  "ld.param.u64 %d1, [a]; ld.global.u32 %r1, [%d1]; ret; }\n");
   ASSERT_TRUE(module) << module.error().message;
@@ -404,8 +404,8 @@ TEST(ReachTest, APointerOfTooManyOriginsIsNotKnown) {
   }
 }
 
-std::uint64_t cost_of(const std::string& text) {
-  const auto module = ptx::parse(kHeader + text);
+std::uint64_t steps_of(const std::string& text) {
+  const auto module = ptx::parse(kReachHeader + text);
   EXPECT_TRUE(module) << module.error().message;
   Effort for_facts;
   const auto facts = collect_facts(**module, for_facts);
@@ -441,8 +441,8 @@ std::string functions_in_a_row(std::uint32_t n, bool called_first) {
 
 TEST(ReachTest, TwiceTheTextCostsTwiceAsMuch) {
   const auto expect_linear = [](auto&& text, const char* name) {
-    const std::uint64_t once = cost_of(text(500));
-    EXPECT_LE(cost_of(text(1000)), 2 * once + once / 4) << name;
+    const std::uint64_t once = steps_of(text(500));
+    EXPECT_LE(steps_of(text(1000)), 2 * once + once / 4) << name;
   };
   expect_linear(steps_of_a_pointer, "steps");
   expect_linear([](std::uint32_t n) { return functions_in_a_row(n, true); }, "called first");

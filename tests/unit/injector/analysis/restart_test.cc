@@ -16,7 +16,7 @@ constexpr std::uint64_t kFirst = 0x7f0000000000;  // allocations 1 and 2, which 
 constexpr std::uint64_t kSecond = kFirst + kSize;
 constexpr std::uint64_t kThird = kFirst + 4 * kSize;
 
-Reach reach_of(const std::string& body) {
+Reach restart_reach_of(const std::string& body) {
   const auto module = ptx::parse(
       ".version 8.8\n.target sm_90\n.address_size 64\n"
       ".global .u32 v; .const .u32 w[4];\n"
@@ -52,7 +52,7 @@ std::vector<std::byte> bytes_of(const Words& words) {
 }
 
 std::string reason(const std::string& body, const Words& words) {
-  return may_restart(reach_of(body), bytes_of(words), memory()).why_not;
+  return may_restart(restart_reach_of(body), bytes_of(words), memory()).why_not;
 }
 
 const std::string kCopy = "ld.global.u32 %r1, [%a];\nst.global.u32 [%b], %r1;";
@@ -141,7 +141,8 @@ TEST(RestartTest, TexturesAreWhatTheirHandleSays) {
   EXPECT_NE(reason(body, {0, kFirst, 78}), "") << "nobody knows this handle";
   MemoryMap without = memory();
   without.allocation_of_image = nullptr;
-  EXPECT_FALSE(may_restart(reach_of(body), bytes_of({0, kFirst, 77}), without).restartable());
+  EXPECT_FALSE(
+      may_restart(restart_reach_of(body), bytes_of({0, kFirst, 77}), without).restartable());
 }
 
 TEST(RestartTest, AChosenPointerOfAStructMayBeAnyPointerInIt) {
@@ -165,16 +166,17 @@ TEST(RestartTest, ReasonsOfTheKernelGoFirst) {
 }
 
 TEST(RestartTest, DistinctPointersAreAssumedForTheTextAlone) {
-  EXPECT_TRUE(may_restart_if_distinct(reach_of(kCopy)).restartable());
-  EXPECT_TRUE(
-      may_restart_if_distinct(reach_of(kMix + "ld.global.u32 %r1, [%d1]; ld.global.u32 %r2, [%a];\n"
-                                              "st.global.u32 [%b], 1;"))
-          .restartable());
-  EXPECT_FALSE(may_restart_if_distinct(reach_of(kCopy + "st.global.u32 [%a], 1;")).restartable());
+  EXPECT_TRUE(may_restart_if_distinct(restart_reach_of(kCopy)).restartable());
+  EXPECT_TRUE(may_restart_if_distinct(
+                  restart_reach_of(kMix + "ld.global.u32 %r1, [%d1]; ld.global.u32 %r2, [%a];\n"
+                                          "st.global.u32 [%b], 1;"))
+                  .restartable());
+  EXPECT_FALSE(
+      may_restart_if_distinct(restart_reach_of(kCopy + "st.global.u32 [%a], 1;")).restartable());
 }
 
 TEST(RestartTest, TheReachOfALaunchNamesItsAllocations) {
-  const LaunchReach reach = reach_of_launch(reach_of(kCopy + "ld.global.u32 %r1, [v];"),
+  const LaunchReach reach = reach_of_launch(restart_reach_of(kCopy + "ld.global.u32 %r1, [v];"),
                                             bytes_of({kFirst, kInSecond, 0}), memory());
   EXPECT_FALSE(reach.everything);
   ASSERT_EQ(reach.allocations.size(), 2u);
@@ -184,9 +186,10 @@ TEST(RestartTest, TheReachOfALaunchNamesItsAllocations) {
   EXPECT_TRUE(!reach.allocations[1].read && reach.allocations[1].written);
   EXPECT_EQ(reach.variables, std::vector<std::string>{"v"});
   const std::string constant = "ld.const.u64 %d1, [w]; ld.const.u32 %r1, [%d1];";
-  EXPECT_FALSE(reach_of_launch(reach_of(constant), bytes_of({0, 0, 0}), memory()).everything)
+  EXPECT_FALSE(
+      reach_of_launch(restart_reach_of(constant), bytes_of({0, 0, 0}), memory()).everything)
       << "constants are in their own memory, wherever they are";
-  EXPECT_TRUE(reach_of_launch(reach_of("ld.global.u64 %d1, [%a]; st.global.u32 [%d1], 1;"),
+  EXPECT_TRUE(reach_of_launch(restart_reach_of("ld.global.u64 %d1, [%a]; st.global.u32 [%d1], 1;"),
                               bytes_of({kFirst, 0, 0}), memory())
                   .everything);
 }

@@ -10,11 +10,11 @@
 namespace slate::injector {
 namespace {
 
-constexpr const char* kHeader = ".version 8.8\n.target sm_90\n.address_size 64\n";
+constexpr const char* kUndefinedHeader = ".version 8.8\n.target sm_90\n.address_size 64\n";
 
 /// "NAME line N" of what is found in the last function; N counts from the line of its brace.
 std::string undefined_in(const std::string& functions) {
-  const auto module = ptx::parse(kHeader + functions);
+  const auto module = ptx::parse(kUndefinedHeader + functions);
   EXPECT_TRUE(module) << module.error().message;
   const ptx::Function& function = (*module)->functions.back();
   Effort effort;
@@ -32,13 +32,13 @@ std::string found_in(const std::string& body) {
       body + "\nret;\n}\n");
 }
 
-const std::string kStore = "st.global.u32 [%d1], %r5;\n";
+const std::string kUndefinedStore = "st.global.u32 [%d1], %r5;\n";
 const std::string kCompare = "setp.eq.u32 %p1, %r1, 0;\n";
 
 TEST(UndefinedTest, ARegisterThatNothingWritesIsFoundWithItsLine) {
-  EXPECT_EQ(found_in("add.u32 %r5, %r1, 1;\n" + kStore), "");
-  EXPECT_EQ(found_in("\n" + kStore), "%r5 line 2");
-  EXPECT_EQ(found_in("\nadd.u32 %r5, %r6, 1;\n\n" + kStore), "%r6 line 2");
+  EXPECT_EQ(found_in("add.u32 %r5, %r1, 1;\n" + kUndefinedStore), "");
+  EXPECT_EQ(found_in("\n" + kUndefinedStore), "%r5 line 2");
+  EXPECT_EQ(found_in("\nadd.u32 %r5, %r6, 1;\n\n" + kUndefinedStore), "%r6 line 2");
 }
 
 TEST(UndefinedTest, AnyUseButAComputationCounts) {
@@ -56,26 +56,30 @@ TEST(UndefinedTest, AnyUseButAComputationCounts) {
 
 TEST(UndefinedTest, AValueOfWhichNothingComesIsNone) {
   EXPECT_EQ(found_in("mov.u32 %r5, %r6; add.u32 %r7, %r5, %r1; setp.eq.u32 %p1, %r7, 0;"), "");
-  EXPECT_EQ(found_in("mov.u32 %r5, %r6; mov.u32 %r5, %r1;\n" + kStore), "");
+  EXPECT_EQ(found_in("mov.u32 %r5, %r6; mov.u32 %r5, %r1;\n" + kUndefinedStore), "");
   EXPECT_EQ(found_in("mov.u32 %r5, %r6; mov.b64 %d2, {%r1, %r5};\n"
                      "st.global.u64 [%d1], %d2;"),
             "%r6 line 1");
 }
 
 TEST(UndefinedTest, OneWayWithoutAWriteIsEnough) {
-  EXPECT_EQ(found_in(kCompare + "@%p1 bra L;\nmov.u32 %r5, 1;\nL:\n" + kStore), "%r5 line 5");
-  EXPECT_EQ(found_in(kCompare + "mov.u32 %r5, 2; @%p1 bra L;\nmov.u32 %r5, 1;\nL:\n" + kStore), "");
+  EXPECT_EQ(found_in(kCompare + "@%p1 bra L;\nmov.u32 %r5, 1;\nL:\n" + kUndefinedStore),
+            "%r5 line 5");
+  EXPECT_EQ(
+      found_in(kCompare + "mov.u32 %r5, 2; @%p1 bra L;\nmov.u32 %r5, 1;\nL:\n" + kUndefinedStore),
+      "");
   EXPECT_EQ(found_in(kCompare + "@%p1 bra L;\nmov.u32 %r5, 1;\nbra M;\nL: mov.u32 %r5, 2;\nM:\n" +
-                     kStore),
+                     kUndefinedStore),
             "");
-  EXPECT_EQ(found_in(kCompare + "@%p1 bra L;\nmov.u32 %r5, 1;\nbra M;\nL: trap;\nM:\n" + kStore),
-            "");
+  EXPECT_EQ(
+      found_in(kCompare + "@%p1 bra L;\nmov.u32 %r5, 1;\nbra M;\nL: trap;\nM:\n" + kUndefinedStore),
+      "");
 }
 
 TEST(UndefinedTest, ALoopThatRunsAtLeastOnceWrites) {
   EXPECT_EQ(found_in("mov.u32 %r2, 0;\nL: mov.u32 %r5, %r2; add.u32 %r2, %r2, 1;\n"
                      "setp.lt.u32 %p1, %r2, %r1; @%p1 bra L;\n" +
-                     kStore),
+                     kUndefinedStore),
             "");
   // Its first round reads what only the round before has written.
   EXPECT_EQ(found_in("mov.u32 %r2, 0;\nL:\nst.global.u32 [%d1], %r5;\nmov.u32 %r5, %r2;\n"
@@ -85,50 +89,55 @@ TEST(UndefinedTest, ALoopThatRunsAtLeastOnceWrites) {
   EXPECT_EQ(found_in("mov.u32 %r2, 0; setp.eq.u32 %p2, %r1, 0; @%p2 bra OUT;\n"
                      "L: mov.u32 %r5, %r2; add.u32 %r2, %r2, 1;\n"
                      "setp.lt.u32 %p1, %r2, %r1; @%p1 bra L;\nOUT:\n" +
-                     kStore),
+                     kUndefinedStore),
             "");
   EXPECT_EQ(found_in("mov.u32 %r2, 0; setp.eq.u32 %p2, %r1, 0; @%p2 bra OUT;\n"
                      "L: add.u32 %r5, %r5, %r2; add.u32 %r2, %r2, 1;\n"
                      "setp.lt.u32 %p1, %r2, %r1; @%p1 bra L;\nOUT:\n" +
-                     kStore),
+                     kUndefinedStore),
             "%r5 line 2");
 }
 
 TEST(UndefinedTest, APredicateGuardsWriteAndReadAlike) {
-  EXPECT_EQ(found_in(kCompare + "@%p1 mov.u32 %r5, 1;\n@%p1 " + kStore), "");
-  EXPECT_EQ(found_in(kCompare + "@%p1 mov.u32 %r5, 1;\n@!%p1 " + kStore), "%r5 line 3");
-  EXPECT_EQ(found_in(kCompare + "@%p1 mov.u32 %r5, 1;\n" + kStore), "%r5 line 3");
-  EXPECT_EQ(found_in(kCompare + "@%p1 mov.u32 %r5, 1;\n@!%p1 mov.u32 %r5, 2;\n" + kStore), "");
-  EXPECT_EQ(found_in(kCompare + "@%p1 mov.u32 %r5, 1;\nsetp.eq.u32 %p1, %r1, 1;\n@%p1 " + kStore),
+  EXPECT_EQ(found_in(kCompare + "@%p1 mov.u32 %r5, 1;\n@%p1 " + kUndefinedStore), "");
+  EXPECT_EQ(found_in(kCompare + "@%p1 mov.u32 %r5, 1;\n@!%p1 " + kUndefinedStore), "%r5 line 3");
+  EXPECT_EQ(found_in(kCompare + "@%p1 mov.u32 %r5, 1;\n" + kUndefinedStore), "%r5 line 3");
+  EXPECT_EQ(found_in(kCompare + "@%p1 mov.u32 %r5, 1;\n@!%p1 mov.u32 %r5, 2;\n" + kUndefinedStore),
+            "");
+  EXPECT_EQ(found_in(kCompare + "@%p1 mov.u32 %r5, 1;\nsetp.eq.u32 %p1, %r1, 1;\n@%p1 " +
+                     kUndefinedStore),
             "%r5 line 4");
 }
 
 TEST(UndefinedTest, BranchesOnOnePredicateGoTheSameWay) {
   const std::string write = kCompare + "@%p1 bra L;\nmov.u32 %r5, 1;\nL: add.u32 %r2, %r1, 1;\n";
-  EXPECT_EQ(found_in(write + "@%p1 bra M;\n" + kStore + "M:"), "");
-  EXPECT_EQ(found_in(write + "@!%p1 bra M;\n" + kStore + "M:"), "%r5 line 6");
-  EXPECT_EQ(found_in(write + "@!%p1 " + kStore), "");
-  EXPECT_EQ(found_in(write + "not.pred %p2, %p1; @%p2 bra M; bra N; M:\n" + kStore + "N:"), "");
-  EXPECT_EQ(found_in(write + "and.pred %p2, %p1, %p1; @%p2 bra M; bra N; M:\n" + kStore + "N:"),
-            "%r5 line 6");
+  EXPECT_EQ(found_in(write + "@%p1 bra M;\n" + kUndefinedStore + "M:"), "");
+  EXPECT_EQ(found_in(write + "@!%p1 bra M;\n" + kUndefinedStore + "M:"), "%r5 line 6");
+  EXPECT_EQ(found_in(write + "@!%p1 " + kUndefinedStore), "");
+  EXPECT_EQ(found_in(write + "not.pred %p2, %p1; @%p2 bra M; bra N; M:\n" + kUndefinedStore + "N:"),
+            "");
+  EXPECT_EQ(
+      found_in(write + "and.pred %p2, %p1, %p1; @%p2 bra M; bra N; M:\n" + kUndefinedStore + "N:"),
+      "%r5 line 6");
 }
 
 TEST(UndefinedTest, AFlagSetWhereTheValueIsSaysThatItIs) {
-  EXPECT_EQ(
-      found_in("mov.pred %p2, 0; mov.pred %p3, %p2;\n" + kCompare +
-               "@%p1 bra L;\nmov.u32 %r5, 1; mov.pred %p3, -1;\nL: @%p3 " + kStore + "@%p3 ret;"),
-      "");
+  EXPECT_EQ(found_in("mov.pred %p2, 0; mov.pred %p3, %p2;\n" + kCompare +
+                     "@%p1 bra L;\nmov.u32 %r5, 1; mov.pred %p3, -1;\nL: @%p3 " + kUndefinedStore +
+                     "@%p3 ret;"),
+            "");
 }
 
 TEST(UndefinedTest, ASelectionTakesOneOfTwo) {
   const std::string write = kCompare + "@%p1 mov.u32 %r4, 1;\n";
-  EXPECT_EQ(found_in(write + "selp.b32 %r5, %r4, %r1, %p1;\n" + kStore), "");
-  EXPECT_EQ(found_in(write + "selp.b32 %r5, %r1, %r4, %p1;\n" + kStore), "%r4 line 3");
+  EXPECT_EQ(found_in(write + "selp.b32 %r5, %r4, %r1, %p1;\n" + kUndefinedStore), "");
+  EXPECT_EQ(found_in(write + "selp.b32 %r5, %r1, %r4, %p1;\n" + kUndefinedStore), "%r4 line 3");
 }
 
 TEST(UndefinedTest, WhatSomeThreadsHandOnIsForTheOthersToKnow) {
   const std::string shuffle =
-      "shfl.sync.bfly.b32 %r5, %r4, 1, 31, -1; setp.eq.u32 %p2, %r1, 9; @%p2 ret;\n" + kStore;
+      "shfl.sync.bfly.b32 %r5, %r4, 1, 31, -1; setp.eq.u32 %p2, %r1, 9; @%p2 ret;\n" +
+      kUndefinedStore;
   EXPECT_EQ(found_in(shuffle), "%r4 line 1");
   EXPECT_EQ(found_in(kCompare + "@%p1 mov.u32 %r4, 1;\n" + shuffle), "");
   const std::string shared = ".shared .b32 s;\nst.shared.b32 [s], %r4;\n";
@@ -140,10 +149,10 @@ TEST(UndefinedTest, WhatSomeThreadsHandOnIsForTheOthersToKnow) {
 TEST(UndefinedTest, ABranchOverComputationOnlyIsASelection) {
   const std::string loaded = kCompare + "@%p1 mov.u32 %r4, 1;\nmov.u32 %r5, 3;\n";
   const std::string branch = "setp.lt.u32 %p2, %r4, %r1; @%p2 bra L; add.u32 %r5, %r5, 1;\nL:\n";
-  EXPECT_EQ(found_in(loaded + branch + "@%p1 " + kStore), "");
-  EXPECT_EQ(found_in(loaded + branch + kStore), "%r4 line 4");
+  EXPECT_EQ(found_in(loaded + branch + "@%p1 " + kUndefinedStore), "");
+  EXPECT_EQ(found_in(loaded + branch + kUndefinedStore), "%r4 line 4");
   EXPECT_EQ(found_in(loaded + branch + "st.global.u32 [%d1], %r1;"), "");
-  EXPECT_EQ(found_in(loaded + "setp.lt.u32 %p2, %r4, %r1; @%p2 bra L;\n" + kStore + "L:"),
+  EXPECT_EQ(found_in(loaded + "setp.lt.u32 %p2, %r4, %r1; @%p2 bra L;\n" + kUndefinedStore + "L:"),
             "%r4 line 4");
 }
 
@@ -216,8 +225,8 @@ TEST(UndefinedTest, ConditionsInIntegersAreCombined) {
                      "selp.b32 %r6, 0, 1, %p5;" +
                      store),
             "");
-  EXPECT_EQ(found_in("or.b32 %r5, %r6, 1;\n" + kStore), "%r6 line 1");
-  EXPECT_EQ(found_in("and.b32 %r5, %r6, 0;\n" + kStore), "");
+  EXPECT_EQ(found_in("or.b32 %r5, %r6, 1;\n" + kUndefinedStore), "%r6 line 1");
+  EXPECT_EQ(found_in("and.b32 %r5, %r6, 0;\n" + kUndefinedStore), "");
 }
 
 // HeCBench ne.
@@ -247,9 +256,10 @@ TEST(UndefinedTest, AComparisonOfWhatHasChangedSaysNothing) {
 }
 
 TEST(UndefinedTest, TheCarryFlagIsARegister) {
-  EXPECT_EQ(found_in("add.cc.u32 %r4, %r1, %r1; addc.u32 %r5, %r1, 0;\n" + kStore), "");
-  EXPECT_EQ(found_in("addc.u32 %r5, %r1, 0;\n" + kStore), "the carry flag line 1");
-  EXPECT_EQ(found_in("add.cc.u32 %r4, %r1, %r6; addc.u32 %r5, %r1, 0;\n" + kStore), "%r6 line 1");
+  EXPECT_EQ(found_in("add.cc.u32 %r4, %r1, %r1; addc.u32 %r5, %r1, 0;\n" + kUndefinedStore), "");
+  EXPECT_EQ(found_in("addc.u32 %r5, %r1, 0;\n" + kUndefinedStore), "the carry flag line 1");
+  EXPECT_EQ(found_in("add.cc.u32 %r4, %r1, %r6; addc.u32 %r5, %r1, 0;\n" + kUndefinedStore),
+            "%r6 line 1");
 }
 
 TEST(UndefinedTest, VectorsAreWrittenPartByPart) {
@@ -258,8 +268,8 @@ TEST(UndefinedTest, VectorsAreWrittenPartByPart) {
   EXPECT_EQ(found_in(part + "st.global.f32 [%d1], v.y;"), "v line 2");
   EXPECT_EQ(found_in(part + "st.global.v2.f32 [%d1], v;"), "v line 2");
   EXPECT_EQ(found_in(part + "mov.f32 v.y, v.x; st.global.v2.f32 [%d1], v;"), "");
-  EXPECT_EQ(found_in("ld.global.v2.u32 {%r4, %r5}, [%d1];\n" + kStore), "");
-  EXPECT_EQ(found_in("mov.b64 {_, %r5}, %d1;\n" + kStore), "");
+  EXPECT_EQ(found_in("ld.global.v2.u32 {%r4, %r5}, [%d1];\n" + kUndefinedStore), "");
+  EXPECT_EQ(found_in("mov.b64 {_, %r5}, %d1;\n" + kUndefinedStore), "");
 }
 
 TEST(UndefinedTest, ANameInAScopeIsAnotherRegister) {
@@ -280,7 +290,7 @@ TEST(UndefinedTest, CallsWriteWhatTheyReturn) {
                         argument +
                         "; call (q), f, (p);\n"
                         "ld.param.b32 %r5, [q]; }\n" +
-                        kStore + "ret; }");
+                        kUndefinedStore + "ret; }");
   };
   EXPECT_EQ(called("%r1"), "");
   EXPECT_EQ(called("%r2"), "%r2 line 2");
@@ -295,7 +305,7 @@ TEST(UndefinedTest, ParametersInRegistersAreWrittenAndResultsMustBe) {
 }
 
 TEST(UndefinedTest, NobodyComesToCodeBehindAReturn) {
-  EXPECT_EQ(found_in("ret;\n" + kStore), "");
+  EXPECT_EQ(found_in("ret;\n" + kUndefinedStore), "");
 }
 
 TEST(UndefinedTest, PredicatesThatDoNotConcernTheRegisterAreLeftAside) {
@@ -307,13 +317,13 @@ TEST(UndefinedTest, PredicatesThatDoNotConcernTheRegisterAreLeftAside) {
   }
   body += "@!%q0 mov.u32 %r5, 1;\n";
   for (int i = 0; i < 24; ++i) body += "@%q" + std::to_string(i) + " ret;\n";
-  EXPECT_EQ(found_in(".reg .pred %q<24>;\n" + body + "@!%q0 " + kStore), "");
+  EXPECT_EQ(found_in(".reg .pred %q<24>;\n" + body + "@!%q0 " + kUndefinedStore), "");
 }
 
 // --- What becomes of such kernels
 
 EntryAnalysis analysed(const std::string& functions) {
-  const auto module = ptx::parse(kHeader + functions);
+  const auto module = ptx::parse(kUndefinedHeader + functions);
   EXPECT_TRUE(module) << module.error().message;
   EntryAnalysis entry = analyse(**module).entries.at(0);
   entry.name = {};

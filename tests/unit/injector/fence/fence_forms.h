@@ -12,19 +12,12 @@
 
 namespace slate::test {
 
-inline constexpr std::uint32_t kMostRegisters = 64;
-
-inline std::string fence_settings(int seed) {
-  return "sim:sms=" + std::to_string(1 + seed % 7) + ",memory=256M,seed=" + std::to_string(seed) +
-         ",quantum=" + std::to_string(1 + seed * 13 % 200) + ",max_kernel_seconds=60";
-}
-
 class FenceFormsTest : public testing::TestWithParam<TestKernel> {
  protected:
   void run(int seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const KernelCase& kernel = GetParam().kernel;
-    auto device = device::open_device(fence_settings(seed));
+    auto device = device::open_device(sim_settings(seed));
     ASSERT_TRUE(device) << device.error().message;
     const std::string ptx = ptx_of(GetParam());
     if (plain_.empty()) plain_ = FormRunner(**device, ptx, 0).run_native(kernel);
@@ -52,13 +45,5 @@ class FenceFormsTest : public testing::TestWithParam<TestKernel> {
 
   Outcome plain_;
 };
-
-inline std::string fence_test_name(const testing::TestParamInfo<TestKernel>& info) {
-  std::string name = info.param.kernel.name;
-  for (char& c : name) {
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  }
-  return name;
-}
 
 }  // namespace slate::test

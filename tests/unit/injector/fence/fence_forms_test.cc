@@ -4,10 +4,8 @@
 namespace slate::test {
 namespace {
 
-constexpr int kSchedules = SLATE_FENCE_SCHEDULES;
-
 TEST_P(FenceFormsTest, AFencedKernelInAnyFormGivesThePlainResult) {
-  for (int seed = 1; seed <= kSchedules && !HasFailure(); ++seed) run(seed);
+  for (int seed = 1; seed <= SLATE_FENCE_SCHEDULES && !HasFailure(); ++seed) run(seed);
 }
 
 /// Without the kernel that shuffles with lanes that have left: it finds what registers held before,
@@ -18,8 +16,7 @@ std::vector<TestKernel> defined_kernels() {
   return kernels;
 }
 
-INSTANTIATE_TEST_SUITE_P(Golden, FenceFormsTest, testing::ValuesIn(defined_kernels()),
-                         fence_test_name);
+INSTANTIATE_TEST_SUITE_P(Golden, FenceFormsTest, testing::ValuesIn(defined_kernels()), name_of);
 
 }  // namespace
 }  // namespace slate::test

@@ -9,7 +9,7 @@
 namespace slate::test {
 namespace {
 
-constexpr std::uint32_t kThreads = 64;
+constexpr std::uint32_t kInnocentThreads = 64;
 
 struct Innocent {
   std::string name;
@@ -114,7 +114,7 @@ TEST_P(FenceInnocentTest, RunsToItsEnd) {
   const KernelCase kernel{.name = GetParam().name,
                           .entry = "innocent",
                           .grid = {6, 1, 1},
-                          .block = {kThreads, 1, 1},
+                          .block = {kInnocentThreads, 1, 1},
                           .arguments = {Argument::buffer(std::vector<std::uint32_t>(1024)),
                                         Argument::value(runner.beyond_extent().base + 64),
                                         Argument::value(extent.base + extent.bytes - 16)}};

@@ -4,14 +4,13 @@
 namespace slate::test {
 namespace {
 
-constexpr int kSchedules = 3;
+constexpr int kProgramSchedules = 3;
 
 TEST_P(FenceFormsTest, AFencedKernelInAnyFormGivesThePlainResult) {
-  for (int seed = 1; seed <= kSchedules && !HasFailure(); ++seed) run(seed);
+  for (int seed = 1; seed <= kProgramSchedules && !HasFailure(); ++seed) run(seed);
 }
 
-INSTANTIATE_TEST_SUITE_P(Programs, FenceFormsTest, testing::ValuesIn(program_kernels()),
-                         fence_test_name);
+INSTANTIATE_TEST_SUITE_P(Programs, FenceFormsTest, testing::ValuesIn(program_kernels()), name_of);
 
 }  // namespace
 }  // namespace slate::test

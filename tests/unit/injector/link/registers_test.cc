@@ -9,11 +9,11 @@
 namespace slate::ptx {
 namespace {
 
-const std::string kHead = ".version 8.0\n.target sm_80\n.address_size 64\n";
+const std::string kRegistersHead = ".version 8.0\n.target sm_80\n.address_size 64\n";
 
 /// What `.maxnreg` the kernel `k` of this head has with a limit of 32.
 std::optional<std::uint64_t> limit_of(const std::string& head) {
-  const auto text = limit_registers(kHead + head + "{ ret; }\n", 32);
+  const auto text = limit_registers(kRegistersHead + head + "{ ret; }\n", 32);
   EXPECT_TRUE(text) << head;
   if (!text) return std::nullopt;
   const auto module = parse(*text);
@@ -36,7 +36,9 @@ TEST(RegistersTest, TheLimitIsForKernelsThatSayNothingThemselves) {
 
 TEST(RegistersTest, AllKernelsAndNoFunctionsHaveIt) {
   const auto text = limit_registers(
-      kHead + ".entry a();\n.func f() { ret; }\n.entry a() { ret; }\n.entry b() { ret; }\n", 24);
+      kRegistersHead +
+          ".entry a();\n.func f() { ret; }\n.entry a() { ret; }\n.entry b() { ret; }\n",
+      24);
   ASSERT_TRUE(text);
   std::size_t found = 0;
   for (std::size_t at = text->find(".maxnreg 24"); at != text->npos;

@@ -6,13 +6,13 @@
 namespace slate::ptx {
 namespace {
 
-struct Case {
+struct BodyCase {
   const char* text;
   const char* dump;
 };
 
 TEST(BodyTest, OperandsOfEveryKind) {
-  const Case cases[] = {
+  const BodyCase cases[] = {
       {"mov.u32 x, -5;", "mov.u32 x#?, -5;"},
       {"mov.u32 x, 2+3*4;", "mov.u32 x#?, 14;"},
       {"mov.f32 x, 0f3F800000;", "mov.f32 x#?, 0f3F800000;"},
@@ -52,7 +52,7 @@ TEST(BodyTest, OperandsOfEveryKind) {
       {"tcgen05.ld.sync.aligned.16x256b.x1.b32 {a}, [b];",
        "tcgen05.ld.sync.aligned.16x256b.x1.b32 {a#?}, [b#?];"},
   };
-  for (const Case& one : cases) {
+  for (const BodyCase& one : cases) {
     std::string expected = one.dump;
     // The component stands before the annotation, and .h1 is dumped in its own letter.
     if (const auto at = expected.find("z.h#?"); at != std::string::npos)
@@ -62,7 +62,7 @@ TEST(BodyTest, OperandsOfEveryKind) {
 }
 
 TEST(BodyTest, CallsOfEveryForm) {
-  const Case cases[] = {
+  const BodyCase cases[] = {
       {"call g;", "call g#?;"},
       {"call.uni g, (a, 5);", "call.uni g#?, (a#?, 5);"},
       {"call (r), g, ();", "call (r#?), g#?, ();"},
@@ -70,7 +70,7 @@ TEST(BodyTest, CallsOfEveryForm) {
       {"call (r), %rd1, (a), proto;", "call (r#?), %rd1#?, (a#?), proto#?;"},
       {"call %rd1, (a), list;", "call %rd1#?, (a#?), list#?;"},
   };
-  for (const Case& one : cases) EXPECT_EQ(dump_of_body(one.text), one.dump) << one.text;
+  for (const BodyCase& one : cases) EXPECT_EQ(dump_of_body(one.text), one.dump) << one.text;
 }
 
 TEST(BodyTest, GuardsKeepTheirSign) {
@@ -167,7 +167,7 @@ TEST(BodyTest, SpansPointAtTheText) {
 }
 
 TEST(BodyTest, MistakesAreNamed) {
-  const Case cases[] = {
+  const BodyCase cases[] = {
       {"ret", "line 4: expected an operand at `}`"},
       {"ret a b;", "line 4: expected `;` after an instruction at `b`"},
       {"add.s32 a, , b;", "line 4: expected an operand at `,`"},
@@ -186,7 +186,7 @@ TEST(BodyTest, MistakesAreNamed) {
       {"{", "line 4: expected `}`, found the end of the text"},
       {"} }", "line 4: expected a directive at `}`"},
   };
-  for (const Case& one : cases) EXPECT_EQ(dump_of_body(one.text), one.dump) << one.text;
+  for (const BodyCase& one : cases) EXPECT_EQ(dump_of_body(one.text), one.dump) << one.text;
 }
 
 TEST(BodyTest, NestingIsBounded) {

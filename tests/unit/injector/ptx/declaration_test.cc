@@ -11,13 +11,13 @@ std::string declared(const std::string& text) {
   return out;
 }
 
-struct Case {
+struct DeclarationCase {
   const char* text;
   const char* dump;
 };
 
 TEST(DeclarationTest, VariablesHaveSpaceTypeSizeAndAlignment) {
-  const Case cases[] = {
+  const DeclarationCase cases[] = {
       {".global .u32 x;", "global u32 x align 4 bytes 4"},
       {".visible .global .align 16 .b8 x[3];", "visible global b8 x[3] align 16 bytes 3"},
       {".global .align 8 .v4 .f32 x[2][3];", "global v4 f32 x[6] align 8 bytes 96"},
@@ -36,11 +36,11 @@ TEST(DeclarationTest, VariablesHaveSpaceTypeSizeAndAlignment) {
        "global samplerref s align 1 bytes 0"},
       {".global .u8 x[2*3+1];", "global u8 x[7] align 1 bytes 7"},
   };
-  for (const Case& one : cases) EXPECT_EQ(declared(one.text), one.dump) << one.text;
+  for (const DeclarationCase& one : cases) EXPECT_EQ(declared(one.text), one.dump) << one.text;
 }
 
 TEST(DeclarationTest, InitialValuesBecomeBytes) {
-  const Case cases[] = {
+  const DeclarationCase cases[] = {
       {".global .u8 x[] = {1, 2, 0xff};", "global u8 x[3] align 1 bytes 3 = 0102ff"},
       {".global .s16 x = -2;", "global s16 x align 2 bytes 2 = feff"},
       {".global .u32 x[4] = {1, 2};", "global u32 x[4] align 4 bytes 16 = 0100000002000000"},
@@ -58,11 +58,11 @@ TEST(DeclarationTest, InitialValuesBecomeBytes) {
       {".global .u32 x = (1 << 4) | 3;", "global u32 x align 4 bytes 4 = 13000000"},
       {".global .u32 x = WARP_SZ;", "global u32 x align 4 bytes 4 = 20000000"},
   };
-  for (const Case& one : cases) EXPECT_EQ(declared(one.text), one.dump) << one.text;
+  for (const DeclarationCase& one : cases) EXPECT_EQ(declared(one.text), one.dump) << one.text;
 }
 
 TEST(DeclarationTest, AddressesBecomeFixups) {
-  const Case cases[] = {
+  const DeclarationCase cases[] = {
       {".global .u64 x[3] = {7, y, generic(z)+8};",
        "global u64 x[3] align 8 bytes 24 = 070000000000000000000000000000000000000000000000 "
        "address@8:8y+0 generic@16:8z+8"},
@@ -72,11 +72,11 @@ TEST(DeclarationTest, AddressesBecomeFixups) {
       {".global .u8 x[2] = {0xFF(y), 0xFF00(generic(y)+1)};",
        "global u8 x[2] align 1 bytes 2 = 0000 address@0:1y+0 generic@1:1y+1>>8"},
   };
-  for (const Case& one : cases) EXPECT_EQ(declared(one.text), one.dump) << one.text;
+  for (const DeclarationCase& one : cases) EXPECT_EQ(declared(one.text), one.dump) << one.text;
 }
 
 TEST(DeclarationTest, FunctionsHaveParametersAndDirectives) {
-  const Case cases[] = {
+  const DeclarationCase cases[] = {
       {".extern .func g;", "extern func g"},
       {".func (.param .b32 r) g(.param .align 8 .b8 a[24], .param .b64 b);",
        "func g\n  return param b32 r align 4 bytes 4\n"
@@ -96,11 +96,11 @@ TEST(DeclarationTest, FunctionsHaveParametersAndDirectives) {
        "extern func printf\n  given param b64 f align 8 bytes 8\n"
        "  given param b8 rest[0] align 1 bytes 0"},
   };
-  for (const Case& one : cases) EXPECT_EQ(declared(one.text), one.dump) << one.text;
+  for (const DeclarationCase& one : cases) EXPECT_EQ(declared(one.text), one.dump) << one.text;
 }
 
 TEST(DeclarationTest, MistakesAreNamedWithTheirLine) {
-  const Case cases[] = {
+  const DeclarationCase cases[] = {
       {".global .u32;", "line 4: expected a name at `;`"},
       {".global x;", "line 4: declaration without a type at `x`"},
       {".global .u32 x", "line 4: expected `;` after a declaration, found the end of the text"},
@@ -119,7 +119,7 @@ TEST(DeclarationTest, MistakesAreNamedWithTheirLine) {
        "line 4: expected `)` after the parameters, found the end of the text"},
       {"x", "line 4: expected a directive at `x`"},
   };
-  for (const Case& one : cases) EXPECT_EQ(declared(one.text), one.dump) << one.text;
+  for (const DeclarationCase& one : cases) EXPECT_EQ(declared(one.text), one.dump) << one.text;
 }
 
 TEST(DeclarationTest, SparseInitialValuesCannotGrowTheModule) {

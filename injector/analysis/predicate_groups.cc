@@ -1,4 +1,4 @@
-#include "injector/analysis/conditions.h"
+#include "injector/analysis/predicate_groups.h"
 
 #include <array>
 #include <map>
@@ -80,8 +80,8 @@ std::optional<Comparison> comparison_of(const Instruction& instruction, const Re
 
 }  // namespace
 
-Conditions::Conditions(const ptx::Function& function, const ControlFlow& flow,
-                       const Registers& registers)
+PredicateGroups::PredicateGroups(const ptx::Function& function, const ControlFlow& flow,
+                                 const Registers& registers)
     : group_of_(registers.count(), kNone), opposite_(registers.count(), false) {
   std::vector<std::uint32_t> writes(registers.count(), 0);
   for (const Instruction& instruction : function.instructions) {

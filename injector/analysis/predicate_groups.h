@@ -1,6 +1,6 @@
-// Conditions: predicates of a function that say the same about the same registers, one perhaps the
-// opposite of the other. Compilers write a comparison twice rather than keep a register. Registers
-// go by their numbers (registers.h). Immutable once built. Thread: any.
+// PredicateGroups: predicates of a function that say the same about the same registers, one perhaps
+// the opposite of the other. Compilers write a comparison twice rather than keep a register.
+// Registers go by their numbers (registers.h). Immutable once built. Thread: any.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,12 @@
 
 namespace slate::injector {
 
-class Conditions {
+class PredicateGroups {
  public:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-  Conditions(const ptx::Function& function, const ControlFlow& flow, const Registers& registers);
+  PredicateGroups(const ptx::Function& function, const ControlFlow& flow,
+                  const Registers& registers);
 
   /// Predicates that say the same about the same registers. Each is written by one comparison only.
   struct Group {
