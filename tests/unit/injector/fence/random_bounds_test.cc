@@ -1,0 +1,315 @@
+// Random kernels of loops, counters and conditions on sim: an access without a check stays in the
+// least range for which the bounds of its launch hold. A bound that is too narrow is a fault.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "device/device.h"
+#include "tests/unit/forms/form_runner.h"
+
+namespace slate::test {
+namespace {
+
+/// Kernels of each test; SLATE_TEST_KERNELS in the environment says otherwise.
+int kernels() {
+  const char* const wanted = std::getenv("SLATE_TEST_KERNELS");
+  return wanted != nullptr ? std::atoi(wanted) : SLATE_RANDOM_KERNELS;
+}
+
+constexpr std::uint32_t kWords = 1 << 16;  // of the buffer, whose middle the kernel is given
+
+/// Writes the text of one kernel.
+class RandomKernel {
+ public:
+  explicit RandomKernel(std::uint64_t seed) : random_(seed) {}
+
+  std::string text() {
+    known_ = {"%r1", "%r2", "%r3", "%r4", "%r5", "%r6", "%r7"};
+    statements(4 + pick(5), 0);
+    return fmt::format(
+        ".version 8.7\n.target sm_90\n.address_size 64\n"
+        ".visible .entry kernel(.param .u64 p, .param .u32 n, .param .u32 m)\n{{\n"
+        ".reg .pred %p<{0}>;\n.reg .b32 %r<{0}>;\n.reg .b64 %rd<{0}>;\n"
+        "ld.param.u64 %rd1, [p];\nld.param.u32 %r1, [n];\nld.param.u32 %r2, [m];\n"
+        "cvta.to.global.u64 %rd2, %rd1;\nadd.s64 %rd2, %rd2, {1};\nmov.u32 %r3, %ctaid.x;\n"
+        "mov.u32 %r4, %ntid.x;\nmov.u32 %r5, %tid.x;\nmov.u32 %r6, %tid.y;\n"
+        "mad.lo.s32 %r7, %r3, %r4, %r5;\n"
+        "ld.global.u32 %r8, [%rd2];\nld.global.u32 %r9, [%rd2+4];\n{2}\nret;\n}}\n",
+        next_, 2 * kWords, body_);
+  }
+
+ private:
+  struct Counter {
+    std::string name;
+    std::int64_t growth;
+    bool is_pointer = false;
+  };
+
+  int pick(int below) { return std::uniform_int_distribution(0, below - 1)(random_); }
+  bool chance(int of) { return pick(of) == 0; }
+  template <typename T>
+  const T& one_of(const std::vector<T>& all) {
+    return all[static_cast<std::size_t>(pick(static_cast<int>(all.size())))];
+  }
+  std::string fresh(std::string_view kind) { return fmt::format("%{}{}", kind, next_++); }
+  template <typename... T>
+  void line(fmt::format_string<T...> format, T&&... values) {
+    body_ += fmt::format(format, std::forward<T>(values)...) + "\n";
+  }
+
+  std::string value() { return one_of(known_); }
+  std::string value_or_number() { return chance(2) ? std::to_string(pick(70) - 5) : value(); }
+
+  void arithmetic() {
+    const std::string to = fresh("r");
+    switch (pick(10)) {
+      case 0:
+        line("add.s32 {}, {}, {};", to, value(), value_or_number());
+        break;
+      case 1:
+        line("sub.s32 {}, {}, {};", to, value(), value_or_number());
+        break;
+      case 2:
+        line("shl.b32 {}, {}, {};", to, value(), pick(4));
+        break;
+      case 3:
+        line("shr.{} {}, {}, {};", chance(2) ? "u32" : "s32", to, value(), pick(6));
+        break;
+      case 4:
+        line("and.b32 {}, {}, {};", to, value(), chance(2) ? pick(256) : 0x7fffffe0);
+        break;
+      case 5:
+        line("or.b32 {}, {}, {};", to, value(), value());
+        break;
+      case 6:
+        line("{}.{} {}, {}, {};", chance(2) ? "min" : "max", chance(2) ? "u32" : "s32", to, value(),
+             value_or_number());
+        break;
+      case 7:
+        line("rem.u32 {}, {}, {};", to, value(), 1 + pick(60));
+        break;
+      case 8:
+        line("mad.lo.s32 {}, {}, {}, {};", to, value(), 1 + pick(6), value());
+        break;
+      default:
+        line("and.b32 {}, {}, 63;", to, chance(2) ? "%r8" : "%r9");
+        break;
+    }
+    known_.push_back(to);
+  }
+
+  /// An address of 32 bits made one of 64, and back.
+  void there_and_back() {
+    const std::string wide = fresh("rd"), to = fresh("r");
+    line("cvt.{}64.{}32 {}, {};", chance(2) ? 's' : 'u', chance(2) ? 's' : 'u', wide, value());
+    if (chance(2)) line("add.s64 {0}, {0}, 0;", wide);
+    line("cvt.u32.u64 {}, {};", to, wide);
+    known_.push_back(to);
+  }
+
+  void access() {
+    const std::string offset = fresh("rd"), address = fresh("rd");
+    if (!pointers_.empty() && chance(2)) {
+      line("{} [{}+{}], %r5;", chance(6) ? "red.global.add.u32" : "st.global.u32",
+           one_of(pointers_), 4 * pick(9));
+      return;
+    }
+    line("mul.wide.{} {}, {}, 4;", chance(2) ? "s32" : "u32", offset, value());
+    line("add.s64 {}, %rd2, {};", address, offset);
+    line("st.global.u32 [{}+{}], %r5;", address, 4 * (pick(9) - 4));
+  }
+
+  /// A predicate of one comparison or two.
+  std::string condition() {
+    static const std::vector<std::string> kSigned = {"lt", "le", "gt", "ge", "eq", "ne"};
+    const auto compare = [&] {
+      std::string p = fresh("p");
+      line("setp.{}.{} {}, {}, {};", one_of(kSigned), chance(3) ? "u32" : "s32", p, value(),
+           value_or_number());
+      return p;
+    };
+    std::string first = compare();
+    if (chance(2)) return first;
+    const std::string second = compare(), both = fresh("p");
+    line("{}.pred {}, {}, {};", chance(2) ? "and" : "or", both, first, second);
+    return both;
+  }
+
+  void branch(int depth) {
+    const std::string end = fmt::format("END{}", next_++);
+    const auto known = known_;
+    line("@{}{} bra {};", chance(2) ? "!" : "", condition(), end);
+    statements(1 + pick(3), depth + 1);
+    known_ = known;
+    line("{}:", end);
+  }
+
+  /// Another number in a register that has one.
+  void assignment() {
+    if (changing_.empty()) return;
+    line("mov.u32 {}, {};", one_of(changing_), value_or_number());
+  }
+
+  Counter begin_counter() {
+    static const std::vector<std::int64_t> kGrowths = {1, 1, 2, 4, 8, 32, -1, -1, -2, -4};
+    Counter counter{.name = fresh("r"), .growth = one_of(kGrowths)};
+    line("mov.u32 {}, {};", counter.name, value_or_number());
+    known_.push_back(counter.name);
+    return counter;
+  }
+
+  Counter begin_pointer() {
+    Counter counter{.name = fresh("rd"), .growth = 4 * (pick(12) - 3), .is_pointer = true};
+    const std::string offset = fresh("rd");
+    line("mul.wide.s32 {}, {}, 4;", offset, value());
+    line("add.s64 {}, %rd2, {};", counter.name, offset);
+    return counter;
+  }
+
+  void change(const Counter& counter) {
+    const char* const type = counter.is_pointer ? "s64" : "s32";
+    const std::string_view kind = counter.is_pointer ? "rd" : "r";
+    if (chance(3)) {
+      const std::string sum = fresh(kind);
+      line("add.{} {}, {}, {};", type, sum, counter.name, counter.growth + 3);
+      line("add.{} {}, {}, -3;", type, counter.name, sum);
+    } else if (chance(3)) {
+      const std::string sum = fresh(kind);
+      line("add.{} {}, {}, {};", type, sum, counter.name, counter.growth);
+      line("mov.b{} {}, {};", counter.is_pointer ? 64 : 32, counter.name, sum);
+    } else {
+      line("add.{0} {1}, {1}, {2};", type, counter.name, counter.growth);
+    }
+  }
+
+  /// A condition for another turn: on a counter or what is made of it.
+  std::string turn(const Counter& counter, const std::string& before) {
+    static const std::vector<std::string> kRising = {"lt", "le", "ne", "lt"};
+    static const std::vector<std::string> kFalling = {"gt", "ge", "ne", "gt"};
+    std::string compared = chance(4) ? before : counter.name;
+    if (chance(3)) {
+      const std::string sum = fresh("r");
+      line("add.s32 {}, {}, {};", sum, compared, pick(9) - 4);
+      compared = sum;
+    }
+    std::string p = fresh("p");
+    line("setp.{}.{} {}, {}, {};", one_of(counter.growth > 0 ? kRising : kFalling),
+         chance(3) ? "u32" : "s32", p, compared, value_or_number());
+    return p;
+  }
+
+  /// Ends after 40 turns at the latest, by numbers that nobody can know from the text.
+  void loop(int depth) {
+    const std::string head = fmt::format("LOOP{}", next_++), end = fmt::format("END{}", next_++);
+    const std::string limit = fresh("r"), turns = fresh("r"), over = fresh("p");
+    const auto known = known_, changing = changing_, pointers = pointers_;
+    std::vector<Counter> counters;
+    if (chance(3)) statements(1, depth + 1);
+    for (int i = 1 + pick(3); i > 0; --i) counters.push_back(begin_counter());
+    if (chance(2)) counters.push_back(begin_pointer());
+    const bool is_shifted = chance(5);
+    const std::string shifted = fresh("r");
+    if (is_shifted) line("mov.u32 {}, {};", shifted, value());
+    if (chance(4)) {
+      const std::string skips = condition();
+      line("@{} bra {};", skips, end);
+    }
+    line("ld.global.u32 {}, [%rd2+8];\nld.global.u32 {}, [%rd2];", limit, turns);
+    for (const Counter& counter : counters) {
+      if (counter.is_pointer)
+        pointers_.push_back(counter.name);
+      else if (chance(3))
+        changing_.push_back(counter.name);
+    }
+    line("{}:", head);
+    line("add.u32 {0}, {0}, 1;\nsetp.ge.u32 {1}, {0}, {2};\n@{1} bra {3};", turns, over, limit,
+         end);
+    statements(1 + pick(4), depth + 1);
+    const Counter& compared = counters.front();
+    const std::string before = fresh("r");
+    line("add.s32 {}, {}, 0;", before, compared.name);
+    for (const Counter& counter : counters) change(counter);
+    if (is_shifted) {
+      const std::string p = fresh("p");
+      line("shr.u32 {0}, {0}, {1};\nsetp.ne.s32 {2}, {0}, 0;\n@{2} bra {3};", shifted, 1 + pick(3),
+           p, head);
+    } else {
+      line("@{} bra {};", turn(compared, before), head);
+    }
+    line("{}:", end);
+    known_ = known;
+    changing_ = changing;
+    pointers_ = pointers;
+  }
+
+  void statements(int count, int depth) {
+    for (; count > 0; --count) {
+      const int kind = pick(10);
+      if (kind < 3)
+        arithmetic();
+      else if (kind < 6)
+        access();
+      else if (kind == 6)
+        branch_or_access(depth);
+      else if (kind == 7 && depth < 3)
+        loop(depth);
+      else if (kind == 8)
+        there_and_back();
+      else
+        assignment();
+    }
+  }
+
+  void branch_or_access(int depth) {
+    if (depth < 4)
+      branch(depth);
+    else
+      access();
+  }
+
+  std::mt19937_64 random_;
+  std::string body_;
+  int next_ = 20;
+  std::vector<std::string> known_;     // registers with a number on every way here
+  std::vector<std::string> changing_;  // those that may get another one
+  std::vector<std::string> pointers_;
+};
+
+class RandomBoundsTest : public testing::TestWithParam<int> {};
+
+TEST_P(RandomBoundsTest, UncheckedAccessesStayWithinTheLeastRange) {
+  auto device = device::open_device("sim:sms=2,memory=256M,max_kernel_seconds=60");
+  ASSERT_TRUE(device) << device.error().message;
+  int bounded = 0;
+  for (int i = 0; i < kernels() && !HasFailure(); ++i) {
+    const auto seed = static_cast<std::uint64_t>(GetParam()) * 1'000'000 + i;
+    const std::string text = RandomKernel(seed).text();
+    SCOPED_TRACE(fmt::format("seed {}:\n{}", seed, text));
+    FormRunner runner(**device, text, 0, true);
+    std::vector<std::uint32_t> words(kWords);
+    words[kWords / 2 + 2] = 40;  // the most turns of a loop
+    std::mt19937_64 random(seed);
+    for (int launch = 0; launch < 3 && !HasFailure(); ++launch) {
+      const auto number = [&](std::uint32_t below) {
+        return std::uniform_int_distribution<std::uint32_t>(0, below - 1)(random);
+      };
+      KernelCase kernel{.name = "kernel",
+                        .entry = "kernel",
+                        .grid = {1 + number(4), 1, 1},
+                        .block = {1 + number(40), 1 + number(2), 1},
+                        .arguments = {Argument::buffer(words), Argument::value(number(200)),
+                                      Argument::value(number(40) - 4)}};
+      if (runner.run_bounded_tightly(kernel)) ++bounded;
+    }
+  }
+  EXPECT_GT(bounded, kernels() / 4) << "else this tests nothing";
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomBoundsTest, testing::Range(1, 5));
+
+}  // namespace
+}  // namespace slate::test
