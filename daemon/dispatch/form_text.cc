@@ -180,9 +180,15 @@ Result<void> fence_text(std::string text, std::vector<injector::TabledVariable> 
                         const FormRequest& request, FormText& result) {
   const Parsed parsed = parse_own(std::move(text));
   if (!parsed) return std::unexpected(parsed.error());
+  const FirstLaunch& first = request.launch;
+  injector::LaunchValues launch{
+      .parameters = first.parameters, .low = first.low, .bytes = first.bytes};
+  std::ranges::copy(first.grid, launch.grid);
+  std::ranges::copy(first.block, launch.block);
   auto fenced = injector::fence(**parsed, {.names = injector::OwnNames::kExpected,
                                            .reserved_shared = request.reserved_shared,
-                                           .tabled = std::move(tabled)});
+                                           .tabled = std::move(tabled),
+                                           .launch = first.is_known ? &launch : nullptr});
   if (!fenced) return std::unexpected(fenced.error());
   result.functions = std::move(fenced->functions);
   if (request.fence == Fencing::kForms) {

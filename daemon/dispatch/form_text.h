@@ -23,6 +23,14 @@ enum class Fencing : std::uint8_t {
   kForms,   // its forms
 };
 
+/// A launch of a kernel, for whose like its fence is made.
+struct FirstLaunch {
+  bool is_known = false;
+  std::vector<std::byte> parameters{};
+  std::uint32_t grid[3] = {}, block[3] = {};
+  std::uint64_t low = 0, bytes = 0;  // the main extent
+};
+
 /// A kernel whose forms are wanted as text.
 struct FormRequest {
   std::string kernel;
@@ -35,6 +43,7 @@ struct FormRequest {
   Fencing fence = Fencing::kNone;
   std::uint32_t reserved_shared = 0;   // as FenceOptions::reserved_shared
   std::uint32_t native_registers = 0;  // limit for the fenced kernel itself; 0: none
+  FirstLaunch launch{};                // of the fenced kernel itself
 };
 
 /// The text of a kernel's forms, without the kernel unless its code is to be compared. Or the text

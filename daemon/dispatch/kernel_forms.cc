@@ -94,7 +94,8 @@ class Maker {
                         .has_native = !order_.native.empty(),
                         .native_sm = architecture_of(order_.native),
                         .fence = order_.fence,
-                        .reserved_shared = order_.reserved_shared};
+                        .reserved_shared = order_.reserved_shared,
+                        .launch = order_.launch};
     if (const auto done = attempt(request); !done) return done;
     return fit(request);
   }

@@ -48,6 +48,7 @@ struct FormOrder {
   FormLinker link = nullptr;
   Fencing fence = Fencing::kNone;     // as in FormRequest
   std::uint32_t reserved_shared = 0;  // as in FormRequest
+  FirstLaunch launch{};               // as in FormRequest
 };
 
 /// Compiles PTX to machine code for the device. Empty where the device takes PTX.

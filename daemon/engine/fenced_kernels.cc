@@ -12,10 +12,10 @@ namespace slate::daemon {
 
 Result<FunctionRecord*> FencedKernels::find(std::uint64_t id, FunctionRecord& kernel,
                                             const std::shared_ptr<const FormSource>& source,
-                                            device::Module own) {
+                                            device::Module own, const LaunchOf& launch) {
   auto found = kernels_.find(id);
   if (found == kernels_.end()) {
-    auto made = or_out_of_memory([&] { return make(kernel, source, own); });
+    auto made = or_out_of_memory([&] { return make(kernel, source, own, launch); });
     if (!made) return std::unexpected(made.error());
     if (!made->why_not.empty()) {
       log_of_user(loader_.uid, LogLevel::kInfo, "session {}: {} has no fence: {}", session_,
@@ -46,7 +46,7 @@ std::string FencedKernels::why_not(std::uint64_t id) const {
 
 Result<FencedKernels::Fenced> FencedKernels::make(const FunctionRecord& kernel,
                                                   const std::shared_ptr<const FormSource>& source,
-                                                  device::Module own) {
+                                                  device::Module own, const LaunchOf& launch) {
   Fenced result;
   FunctionRecord& fenced = result.kernel;
   fenced.module = kernel.module;
@@ -54,7 +54,15 @@ Result<FencedKernels::Fenced> FencedKernels::make(const FunctionRecord& kernel,
     result.why_not = "its module has no PTX";
     return result;
   }
-  const auto made = maker_->make(source, *kernel.name, loader_, Fencing::kKernel);
+  const injector::LaunchValues first = launch();
+  FirstLaunch copied{.is_known = true,
+                     .parameters = {first.parameters.begin(), first.parameters.end()},
+                     .low = first.low,
+                     .bytes = first.bytes};
+  std::ranges::copy(first.grid, copied.grid);
+  std::ranges::copy(first.block, copied.block);
+  const auto made =
+      maker_->make(source, *kernel.name, loader_, Fencing::kKernel, std::move(copied));
   if (!made->why_none.empty()) {
     result.why_not = made->why_none;
     return result;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -17,6 +18,9 @@
 
 namespace slate::daemon {
 
+/// Says what the launch is.
+using LaunchOf = std::function<injector::LaunchValues()>;
+
 class FencedKernels {
  public:
   /// All outlive it. `fence`: null if no kernel is ever fenced.
@@ -29,11 +33,13 @@ class FencedKernels {
         loader_(loader),
         session_(session) {}
 
-  /// The kernel behind the fence. The first call may take the assembler's time. Null: it cannot be
+  /// The kernel behind the fence, which is made with its first launch, the given one, in mind. The
+  /// first call may take the assembler's time. Null: it cannot be
   /// fenced, and the log says why. `source`: of its module, `own`; null: there is no PTX. Errors:
   /// those of loading it. Requires: there is a fence, and it is on.
   Result<FunctionRecord*> find(std::uint64_t id, FunctionRecord& kernel,
-                               const std::shared_ptr<const FormSource>& source, device::Module own);
+                               const std::shared_ptr<const FormSource>& source, device::Module own,
+                               const LaunchOf& launch);
   /// Why the kernel cannot be fenced; empty: it can, or find() was not called.
   std::string why_not(std::uint64_t id) const;
   /// Tells the fence of a module that was made of the kernel, and of the variables that it reaches.
@@ -51,7 +57,7 @@ class FencedKernels {
   };
 
   Result<Fenced> make(const FunctionRecord& kernel, const std::shared_ptr<const FormSource>& source,
-                      device::Module own);
+                      device::Module own, const LaunchOf& launch);
 
   device::Device& device_;
   FormMaker* const maker_;  // null: no kernel has a source

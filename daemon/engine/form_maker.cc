@@ -16,7 +16,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Part of every key: to be raised when the forms themselves change.
-constexpr std::string_view kFormat = "2";
+constexpr std::string_view kFormat = "3";
 constexpr int kLowestPriority = 19;
 /// The orders' thread takes turns as a user of its own. As a user whose sessions load large modules
 /// it would wait for them, and all users' orders with it.
@@ -101,14 +101,15 @@ Result<injector::KernelForms> FormMaker::analyse(const std::shared_ptr<const For
 }
 
 FormMaker::Outcome FormMaker::make(const std::shared_ptr<const FormSource>& source,
-                                   const std::string& kernel, const Loader& loader, Fencing fence) {
+                                   const std::string& kernel, const Loader& loader, Fencing fence,
+                                   FirstLaunch launch) {
   if (Outcome found = find(*source, kernel, fence)) return found;
-  return make_anew(source, kernel, loader, fence);
+  return make_anew(source, kernel, loader, fence, std::move(launch));
 }
 
 FormMaker::Outcome FormMaker::make_anew(const std::shared_ptr<const FormSource>& source,
                                         const std::string& kernel, const Loader& loader,
-                                        Fencing fence) {
+                                        Fencing fence, FirstLaunch launch) {
   auto begin = Clock::now();
   auto made = or_out_of_memory([&]() -> Result<MadeForms> {
     const auto turn = compiler_.begin_turn(loader, source->text.size());
@@ -116,7 +117,7 @@ FormMaker::Outcome FormMaker::make_anew(const std::shared_ptr<const FormSource>&
     begin = Clock::now();
     auto reader = take_reader(source, loader);
     if (!reader) return std::unexpected(reader.error());
-    auto result = make_from(**reader, *source, kernel, loader, fence);
+    auto result = make_from(**reader, *source, kernel, loader, fence, std::move(launch));
     keep_reader(std::move(*reader), source);
     return result;
   });
@@ -138,7 +139,7 @@ FormMaker::Outcome FormMaker::make_anew(const std::shared_ptr<const FormSource>&
 
 Result<MadeForms> FormMaker::make_from(TextReader& reader, const FormSource& source,
                                        const std::string& kernel, const Loader& loader,
-                                       Fencing fence) {
+                                       Fencing fence, FirstLaunch launch) {
   FormCompiler compile;
   if (compiler_.compiles()) {
     compile = [this](std::string_view ptx) {
@@ -157,7 +158,8 @@ Result<MadeForms> FormMaker::make_from(TextReader& reader, const FormSource& sou
                         .profile = settings_.profiles,
                         .link = link,
                         .fence = fence,
-                        .reserved_shared = settings_.reserved_shared};
+                        .reserved_shared = settings_.reserved_shared,
+                        .launch = std::move(launch)};
   const auto write = [&](const FormRequest& request) {
     return reader.write_forms(request, loader.is_over);
   };

@@ -92,9 +92,10 @@ class FormMaker {
                                         const std::string& kernel, const Loader& loader);
   /// The forms that the cache has; null for nothing.
   Outcome find(const FormSource& source, const std::string& kernel, Fencing fence = Fencing::kNone);
-  /// Makes the forms while the caller waits. Never null.
+  /// Makes the forms while the caller waits. `launch`: as in FormRequest, of a kernel behind the
+  /// fence. Never null.
   Outcome make(const std::shared_ptr<const FormSource>& source, const std::string& kernel,
-               const Loader& loader, Fencing fence = Fencing::kNone);
+               const Loader& loader, Fencing fence = Fencing::kNone, FirstLaunch launch = {});
   std::shared_ptr<Order> order(Owner owner, std::shared_ptr<const FormSource> source,
                                std::string kernel, Fencing fence = Fencing::kNone);
   /// Frees what is kept of a session's orders.
@@ -114,9 +115,10 @@ class FormMaker {
   void spend(std::uint64_t session, double ms);
   cache::Key key_of(const FormSource& source, const std::string& kernel, Fencing fence) const;
   Outcome make_anew(const std::shared_ptr<const FormSource>& source, const std::string& kernel,
-                    const Loader& loader, Fencing fence);
+                    const Loader& loader, Fencing fence, FirstLaunch launch);
   Result<MadeForms> make_from(TextReader& reader, const FormSource& source,
-                              const std::string& kernel, const Loader& loader, Fencing fence);
+                              const std::string& kernel, const Loader& loader, Fencing fence,
+                              FirstLaunch launch);
   Result<Reader> take_reader(const std::shared_ptr<const FormSource>& source, const Loader& loader);
   void keep_reader(Reader reader, const std::shared_ptr<const FormSource>& source);
 

@@ -291,10 +291,11 @@ Result<FunctionRecord*> ModuleStore::find_function(std::uint64_t id) {
   return &found->second;
 }
 
-Result<FunctionRecord*> ModuleStore::fenced(std::uint64_t id, FunctionRecord& kernel) {
+Result<FunctionRecord*> ModuleStore::fenced(std::uint64_t id, FunctionRecord& kernel,
+                                            const LaunchOf& launch) {
   const auto owner = find_module(kernel.module);
   if (!owner) return std::unexpected(owner.error());
-  return fenced_.find(id, kernel, (*owner)->source, (*owner)->device);
+  return fenced_.find(id, kernel, (*owner)->source, (*owner)->device, launch);
 }
 
 Result<injector::Reach> ModuleStore::reach_of(const FunctionRecord& kernel) {

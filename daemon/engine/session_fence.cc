@@ -258,8 +258,7 @@ SessionFence::Wanted SessionFence::wanted(const std::vector<AddressRange>& mappe
   return all;
 }
 
-/// The longest run of what is mapped. Its beginning changes only while no kernel looks at it.
-void SessionFence::choose_extent(const std::vector<AddressRange>& mapped, bool idle) {
+std::vector<AddressRange> SessionFence::runs_of(const std::vector<AddressRange>& mapped) {
   std::vector<AddressRange> runs;
   for (const AddressRange& each : mapped) {
     if (runs.empty() || runs.back().base + runs.back().bytes != each.base) {
@@ -268,9 +267,23 @@ void SessionFence::choose_extent(const std::vector<AddressRange>& mapped, bool i
       runs.back().bytes += each.bytes;
     }
   }
+  return runs;
+}
+
+AddressRange SessionFence::longest_of(const std::vector<AddressRange>& runs) {
+  const auto longest = std::ranges::max_element(runs, {}, &AddressRange::bytes);
+  return longest == runs.end() ? AddressRange{} : *longest;
+}
+
+AddressRange SessionFence::likely_extent(const MemoryManager& memory) const {
+  return longest_of(runs_of(memory.mapped()));
+}
+
+/// The longest run of what is mapped. Its beginning changes only while no kernel looks at it.
+void SessionFence::choose_extent(const std::vector<AddressRange>& mapped, bool idle) {
+  const std::vector<AddressRange> runs = runs_of(mapped);
   if (idle || extent_.bytes == 0) {
-    const auto longest = std::ranges::max_element(runs, {}, &AddressRange::bytes);
-    const AddressRange chosen = longest == runs.end() ? AddressRange{} : *longest;
+    const AddressRange chosen = longest_of(runs);
     // Between two words a kernel could see the one's beginning with the other's size.
     if (idle || extent_.base == 0 || extent_.base == chosen.base) extent_ = chosen;
     return;

@@ -79,6 +79,8 @@ class SessionFence : private FenceMemory::Listener {
     const MutexLock lock(mutex_);
     return extent_;
   }
+  /// What main_extent() probably is once it is up to date. Also without a module.
+  device::AddressRange likely_extent(const MemoryManager& memory) const;
   device::AddressRange table() const { return slot_ ? slot_->table : device::AddressRange{}; }
   device::AddressRange record() const { return slot_ ? slot_->record : device::AddressRange{}; }
   /// The first access that a kernel was not allowed. Any thread.
@@ -96,6 +98,9 @@ class SessionFence : private FenceMemory::Listener {
   void forget(device::AddressRange range) override { take_out(range); }
   bool cut_in_table(device::AddressRange range) SLATE_REQUIRES(mutex_);
   void cut_out(std::span<const device::AddressRange> ranges) SLATE_REQUIRES(mutex_);
+  /// What is mapped, where ranges that follow one another are one.
+  static std::vector<device::AddressRange> runs_of(const std::vector<device::AddressRange>& mapped);
+  static device::AddressRange longest_of(const std::vector<device::AddressRange>& runs);
   Result<void> write(const MemoryManager& memory, const Ranges& host, bool idle);
   Wanted wanted(const std::vector<device::AddressRange>& mapped, const Ranges& host) const
       SLATE_REQUIRES(mutex_);

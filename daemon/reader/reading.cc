@@ -40,10 +40,16 @@ std::string printable(std::string text) {
 }  // namespace
 
 template <typename Archive>
+void fields(Archive& archive, FirstLaunch& launch) {
+  archive(launch.is_known, launch.parameters, launch.low, launch.bytes);
+  for (const std::size_t axis : {0, 1, 2}) archive(launch.grid[axis], launch.block[axis]);
+}
+
+template <typename Archive>
 void fields(Archive& archive, FormRequest& request) {
   archive(request.kernel, request.profile, request.assembled, request.has_native, request.native_sm,
           request.most_registers, request.lean, request.fence, request.reserved_shared,
-          request.native_registers);
+          request.native_registers, request.launch);
 }
 
 template <typename Archive>

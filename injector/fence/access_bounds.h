@@ -4,6 +4,7 @@
 // data and pure functions. Thread: any.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -42,6 +43,10 @@ enum class BoundOp : std::uint8_t {
   kFalling,
   kCounted,  // a register that begins as a and changes by `value` until it is b
   kTurns,    // how often c can be added to a until it is b, from 0 on
+  kUnequal,  // a, as kRead, where it is not b
+  kTied,     // a + `value` * c. b holds all that the register of c can be. Only if neither wraps
+  kWhere,    // a, where some thread comes for which b is
+  kWithin,   // b if a is within the numbers of the step's type, else a
 };
 
 struct BoundStep {
@@ -50,13 +55,15 @@ struct BoundStep {
   bool is_signed = true;
   std::uint32_t a = 0, b = 0, c = 0;  // earlier steps
   std::int64_t value = 0;
+
+  auto operator<=>(const BoundStep&) const = default;
 };
 
 struct BoundClaim {
   /// kInExtent: `bytes` bytes from the address `step` on lie in the main extent. kInVariable: from
   /// the offset `step` on, in a variable of `limit` bytes. kAligned: the address in the parameters
-  /// at byte `limit` is a multiple of `bytes`.
-  enum class Kind : std::uint8_t { kInExtent, kInVariable, kAligned };
+  /// at byte `limit` is a multiple of `bytes`. kMultiple: `step` is.
+  enum class Kind : std::uint8_t { kInExtent, kInVariable, kAligned, kMultiple };
   Kind kind = Kind::kInExtent;
   std::uint32_t step = 0;
   std::uint32_t bytes = 0;
@@ -88,9 +95,15 @@ class BoundValues {
   /// False: the step names later ones, or is none.
   bool add(const BoundStep& step);
   bool holds(const BoundClaim& claim) const;
+  /// Whether no thread comes to the step.
+  bool is_empty(std::uint32_t step) const;
   /// Whether the step's interval has fewer than 2^31 numbers: an index that nothing bounds has
   /// more.
   bool is_narrow(std::uint32_t step) const;
+  /// Whether the step's interval has fewer numbers than another one's.
+  bool is_narrower(std::uint32_t step, std::uint32_t other) const;
+  /// Makes room for so many steps.
+  void reserve(std::size_t steps);
 
  private:
   __extension__ using Wide = __int128;
@@ -99,12 +112,35 @@ class BoundValues {
   };
   friend struct BoundMath;
 
+  /// A step as a sum of others times numbers, plus a constant. The others' numbers are those of the
+  /// same thread at the same time, so what two steps have in common cancels out (affine
+  /// arithmetic).
+  struct Term {
+    std::uint32_t step;
+    std::int64_t factor;
+  };
+  struct Form {
+    bool is_known = false;
+    Wide constant = 0;
+    std::uint32_t first = 0, count = 0;  // in terms_, by rising step
+  };
+  static constexpr std::size_t kMostTerms = 8;
+  static constexpr Wide kMostFactor = Wide{1} << 62;
+
   std::optional<std::uint64_t> parameter(std::uint64_t offset, std::uint32_t bits) const;
   Interval leaf(const BoundStep& step) const;
   Interval of(const BoundStep& step) const;
+  std::span<const Term> terms(const Form& form) const;
+  Form total(const Form& a, const Form& b, Wide times);
+  Form linear(const BoundStep& step, const Interval& found);
+  Interval range(const Form& form) const;
+  unsigned zeros(const BoundStep& step, const Interval& found) const;
 
   const LaunchValues& launch_;
   std::vector<Interval> found_;  // by step
+  std::vector<Form> forms_;      // by step
+  std::vector<unsigned> zeros_;  // by step: how many of its lowest bits are surely 0
+  std::vector<Term> terms_;
 };
 
 /// Whether all claims hold. Of bounds that contradict themselves none does.

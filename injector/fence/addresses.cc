@@ -388,4 +388,29 @@ const Operand* Addresses::variable_behind(const Place& place) const {
   return variables_[*place.number];
 }
 
+/// What a register that instruction `at` reads was converted from, a whole number of `from` bytes,
+/// to one of `to` bytes.
+std::optional<ReadRegister> Addresses::converted(std::uint32_t number, std::uint32_t at,
+                                                 unsigned from, unsigned to) const {
+  if (!is_written_once(number) || registers_.bytes(number) != to) return std::nullopt;
+  const std::uint32_t made = definition(number);
+  const Instruction& instruction = function_.instructions[made];
+  const auto& operands = instruction.operands;
+  if (instruction.opcode != "cvt" || instruction.has("sat") || operands.size() != 2 ||
+      operands[1].negated || !is_integer(instruction.type(0)) || !is_integer(instruction.type(1)) ||
+      ptx::type_bytes(instruction.type(1)) != to || ptx::type_bytes(instruction.type(0)) != from ||
+      !dominates(made, at)) {
+    return std::nullopt;
+  }
+  const auto source = registers_.of(operands[1]);
+  if (!source || registers_.bytes(*source) != from) return std::nullopt;
+  return ReadRegister{.number = *source, .reader = made};
+}
+
+std::optional<ReadRegister> Addresses::behind_widening(std::uint32_t number,
+                                                       std::uint32_t at) const {
+  const auto wide = converted(number, at, 8, 4);
+  return wide ? converted(wide->number, wide->reader, 4, 8) : std::nullopt;
+}
+
 }  // namespace slate::injector

@@ -43,6 +43,12 @@ struct Residue {
   std::uint32_t mask() const { return (1u << bits) - 1; }
 };
 
+/// A register, and the instruction that reads it.
+struct ReadRegister {
+  std::uint32_t number = 0;
+  std::uint32_t reader = 0;
+};
+
 class Addresses {
  public:
   /// `tabled`: variables outside of the module, in their table's order. Requires: the arguments
@@ -71,6 +77,9 @@ class Addresses {
   /// Requires: is_written_once(number).
   std::uint32_t definition(std::uint32_t number) const { return definitions_[number]; }
   const std::vector<std::uint32_t>& dominators() const { return dominators_; }
+  /// The register of 32 bits that was made one of 64, whose lower half the register is that
+  /// instruction `at` reads.
+  std::optional<ReadRegister> behind_widening(std::uint32_t number, std::uint32_t at) const;
 
  private:
   static constexpr std::uint32_t kNever = ~std::uint32_t{0};
@@ -84,6 +93,8 @@ class Addresses {
   void find_origins();
   void find_residues();
   std::optional<Place> step(const Place& place, std::uint32_t at) const;
+  std::optional<ReadRegister> converted(std::uint32_t number, std::uint32_t at, unsigned from,
+                                        unsigned to) const;
   const ptx::Variable* variable(const ptx::Operand& operand) const;
   std::optional<Residue> value_of(const ptx::Operand& operand) const;
   std::optional<Residue> made_by(const ptx::Instruction& instruction) const;

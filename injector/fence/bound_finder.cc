@@ -20,6 +20,39 @@ unsigned bits_of(ptx::Type type) {
   return 8 * ptx::type_bytes(type);
 }
 
+/// Whether another step that computes the same of the same steps is the same number. A counter's is
+/// one of several, and what is not known is not twice the same.
+bool is_function(const BoundStep& step) {
+  switch (step.op) {
+    case BoundOp::kNumber:
+    case BoundOp::kParameter:
+    case BoundOp::kThreads:
+    case BoundOp::kBlocks:
+      return true;
+    case BoundOp::kIndex:
+    case BoundOp::kRead:
+    case BoundOp::kShiftRight:
+      return step.a != kUnknown;
+    case BoundOp::kAdd:
+    case BoundOp::kSubtract:
+    case BoundOp::kMultiply:
+    case BoundOp::kDivide:
+    case BoundOp::kRest:
+    case BoundOp::kAnd:
+    case BoundOp::kOr:
+    case BoundOp::kMin:
+    case BoundOp::kMax:
+    case BoundOp::kAtMost:
+    case BoundOp::kAtLeast:
+    case BoundOp::kUnequal:
+    case BoundOp::kWhere:
+    case BoundOp::kWithin:
+      return step.a != kUnknown && step.b != kUnknown;
+    default:
+      return false;
+  }
+}
+
 /// Parameters of a launch that works on small arrays.
 std::vector<std::byte> small_parameters(const ptx::Function& function,
                                         const ParameterLayout& layout) {
@@ -40,7 +73,8 @@ std::vector<std::byte> small_parameters(const ptx::Function& function,
 }  // namespace
 
 BoundFinder::BoundFinder(const ptx::Function& function, const ControlFlow& flow,
-                         const Registers& registers, const Addresses& addresses)
+                         const Registers& registers, const Addresses& addresses,
+                         const LaunchValues* launch)
     : function_(function),
       flow_(flow),
       registers_(registers),
@@ -49,8 +83,16 @@ BoundFinder::BoundFinder(const ptx::Function& function, const ControlFlow& flow,
       counters_(function, flow, registers, addresses),
       layout_(function),
       parameters_(small_parameters(function, layout_)),
-      many_launch_{.parameters = parameters_, .grid = {64, 64, 64}, .block = {16, 16, 4}},
-      one_launch_{.parameters = parameters_},
+      has_launch_(launch != nullptr),
+      many_launch_(launch != nullptr ? *launch
+                                     : LaunchValues{.parameters = parameters_,
+                                                    .grid = {64, 64, 64},
+                                                    .block = {16, 16, 4}}),
+      one_launch_(launch != nullptr ? LaunchValues{.parameters = parameters_,
+                                                   .grid = {64, 64, 64},
+                                                   .block = {launch->block[0], launch->block[1],
+                                                             launch->block[2]}}
+                                    : LaunchValues{.parameters = parameters_}),
       many_(many_launch_),
       one_(one_launch_) {
   add({});
@@ -58,10 +100,15 @@ BoundFinder::BoundFinder(const ptx::Function& function, const ControlFlow& flow,
 
 std::uint32_t BoundFinder::add(BoundStep step) {
   if (steps_.size() >= kMostSteps) return kUnknown;
+  const auto next = static_cast<std::uint32_t>(steps_.size());
+  if (is_function(step)) {
+    const auto [same, is_new] = computed_.try_emplace(step, next);
+    if (!is_new) return same->second;
+  }
   many_.add(step);
   one_.add(step);
   steps_.push_back(step);
-  return static_cast<std::uint32_t>(steps_.size() - 1);
+  return next;
 }
 
 std::uint32_t BoundFinder::read(std::uint32_t step, unsigned bits, bool is_signed) {
@@ -73,8 +120,10 @@ std::uint32_t BoundFinder::read(std::uint32_t step, unsigned bits, bool is_signe
 
 BoundFinder::Value BoundFinder::address(const Operand& operand, std::uint32_t at) {
   if (operand.parts.empty()) return {.step = number(operand.integer)};
-  const Value base = of(operand.parts[0], at, at);
-  return operand.integer == 0 ? base : sum(base, {.step = number(operand.integer)});
+  Value value = of(operand.parts[0], at, at);
+  if (operand.integer != 0) value = sum(value, {.step = number(operand.integer)});
+  value.step = where_reached(value.step, at);
+  return value;
 }
 
 std::uint32_t BoundFinder::parameter_at(const Operand& operand) const {
@@ -83,7 +132,9 @@ std::uint32_t BoundFinder::parameter_at(const Operand& operand) const {
 }
 
 bool BoundFinder::may_hold(const BoundClaim& claim) const {
-  return many_.is_narrow(claim.step) &&
+  if (has_launch_ || claim.kind == BoundClaim::Kind::kMultiple) return many_.holds(claim);
+  if (claim.kind == BoundClaim::Kind::kAligned) return true;
+  return may_be_narrow(claim.step) &&
          (claim.kind != BoundClaim::Kind::kInVariable || one_.holds(claim));
 }
 
@@ -153,14 +204,15 @@ BoundFinder::Value BoundFinder::of_register(std::uint32_t number, std::uint32_t 
                                             std::uint32_t at) {
   const bool is_once = addresses_.is_written_once(number);
   if (is_once && !addresses_.dominates(addresses_.definition(number), where)) return {};
+  if (!is_once) where = counters_.begin_of(number, where);
   const std::uint32_t place = is_once ? conditions_.begin_of(flow_.block_of(at)) : where;
   const auto [known, is_new] = known_.try_emplace({number, place});
   // What is still being looked for is not known.
   if (!is_new || depth_ > kMostDepth) return known->second;
   ++depth_;
   Value value = is_once ? made_by(addresses_.definition(number), at) : of_changing(number, where);
-  if (is_once && value.variable == nullptr)
-    value.step = with_conditions(value.step, number, flow_.block_of(at), nullptr);
+  if (value.variable == nullptr)
+    value.step = with_conditions(value.step, number, is_once ? at : where, nullptr);
   --depth_;
   return known_[{number, place}] = value;
 }
@@ -299,9 +351,10 @@ std::uint32_t BoundFinder::computed_by(std::uint32_t made, std::uint32_t at) {
 std::uint32_t BoundFinder::with_limit(std::uint32_t step, const Limit& limit,
                                       std::uint32_t comparison) {
   using Kind = Limit::Kind;
-  if (limit.kind == Kind::kOther) return step;
   const std::uint32_t other =
       limit.other == nullptr ? number(0) : step_of(*limit.other, comparison, comparison);
+  if (limit.offset != 0) step = add({.op = BoundOp::kAdd, .a = step, .b = number(limit.offset)});
+  const std::uint32_t whole = step;
   const auto bounded = [&](BoundOp op) {
     step = add({.op = op,
                 .bits = limit.bits,
@@ -310,120 +363,244 @@ std::uint32_t BoundFinder::with_limit(std::uint32_t step, const Limit& limit,
                 .b = other,
                 .value = limit.apart});
   };
-  if (limit.kind != Kind::kAtLeast) bounded(BoundOp::kAtMost);
-  if (limit.kind != Kind::kAtMost) bounded(BoundOp::kAtLeast);
-  return step;
+  if (limit.kind == Kind::kUnequal) {
+    bounded(BoundOp::kUnequal);
+  } else {
+    if (limit.kind != Kind::kAtLeast) bounded(BoundOp::kAtMost);
+    if (limit.kind != Kind::kAtMost) bounded(BoundOp::kAtLeast);
+  }
+  // The lower half is the whole where that is no larger.
+  if (limit.is_cut) {
+    step = add({.op = BoundOp::kWithin,
+                .bits = limit.bits,
+                .is_signed = limit.is_signed,
+                .a = whole,
+                .b = step});
+  }
+  if (limit.offset == 0) return step;
+  return add({.op = BoundOp::kSubtract, .a = step, .b = number(limit.offset)});
+}
+
+/// Whether what was compared is the register's number at `at`. With `counter`, whether it is what
+/// the counter begins with.
+bool BoundFinder::counts(std::uint32_t number, const Limit& limit, std::uint32_t at,
+                         const Counter* counter) const {
+  if (counter != nullptr) return counters_.is_in_front(*counter, limit.reader);
+  // A loop's comparison may read what the last turn has written.
+  if (addresses_.is_written_once(number))
+    return addresses_.dominates(addresses_.definition(number), limit.reader);
+  return addresses_.dominates(limit.reader, at) && counters_.is_unchanged(number, limit.reader, at);
 }
 
 /// `counter`: the register's, if it is one. Then `step` is what it begins with, and only what was
 /// compared before the loop counts.
 std::uint32_t BoundFinder::with_conditions(std::uint32_t step, std::uint32_t number,
-                                           std::uint32_t block, const Counter* counter) {
-  const std::vector<Condition> found = conditions_.in(block);
+                                           std::uint32_t at, const Counter* counter) {
+  const std::vector<Condition> found = conditions_.in(flow_.block_of(at));
   for (const Condition& condition : found) {
     const auto limit = conditions_.limit_on(number, condition);
-    if (!limit) continue;
-    if (counter == nullptr) {
-      // A loop's comparison may read what the last turn has written.
-      if (!addresses_.dominates(addresses_.definition(number), condition.comparison)) continue;
-    } else if (!counters_.is_in_front(*counter, condition.comparison)) {
-      continue;
-    }
-    step = with_limit(step, *limit, condition.comparison);
+    if (limit && counts(number, *limit, at, counter))
+      step = with_limit(step, *limit, condition.comparison);
   }
   return step;
 }
 
-/// All values of a counter at `at`, by the condition on which a further turn begins.
+/// What a condition at the end of a turn says of the counter when it has been changed.
+std::optional<Limit> BoundFinder::limit_in_turn(std::uint32_t number, const Counter& counter,
+                                                const Condition& condition) const {
+  const std::uint32_t end = flow_.block_of(counter.change);
+  const auto is_here = [&](const std::optional<Limit>& limit) {
+    return limit && flow_.block_of(limit->reader) == end;
+  };
+  const auto changed = conditions_.limit_on(counter.changed, condition);
+  if (is_here(changed) && changed->reader > counter.added &&
+      (counter.changed != number || changed->reader > counter.change)) {
+    return changed;
+  }
+  auto before = conditions_.limit_on(number, condition);
+  if (!is_here(before) || before->reader >= counter.change || counter.by != nullptr) {
+    return std::nullopt;
+  }
+  before->offset -= counter.growth;
+  return before;
+}
+
+/// What a turn adds to a counter, as a number with a sign.
+std::uint32_t BoundFinder::growth(const Counter& counter, unsigned bits) {
+  if (counter.by == nullptr) return number(counter.growth);
+  const std::uint32_t by = read(step_of(*counter.by, counter.added, counter.added), bits, true);
+  return counter.is_less ? add({.op = BoundOp::kSubtract, .a = number(0), .b = by}) : by;
+}
+
+/// All values of a counter at `at`, by the condition on which a further turn begins. What is
+/// compared may be the counter plus a constant, or the lower half of that: it grows as the counter
+/// does, as long as it does not wrap.
 std::optional<BoundFinder::Course> BoundFinder::course(std::uint32_t number, const Counter& counter,
                                                        std::uint32_t at) {
   const auto stays = counters_.way_on(counter, at);
   if (!stays) return std::nullopt;
-  const std::uint32_t end = flow_.block_of(counter.change), here = flow_.block_of(at);
-  for (const Condition& condition : conditions_.between(end, *stays)) {
-    const bool is_behind = flow_.block_of(condition.comparison) == end &&
-                           condition.comparison > counter.added &&
-                           (counter.changed != number || condition.comparison > counter.change);
-    const auto limit = is_behind ? conditions_.limit_on(counter.changed, condition) : std::nullopt;
-    if (!limit || limit->other == nullptr) continue;
-    const Value begins = made_by(counter.first, counter.first);
+  const bool is_number = counter.by == nullptr;
+  for (const Condition& condition : conditions_.between(flow_.block_of(counter.change), *stays)) {
+    auto limit = limit_in_turn(number, counter, condition);
+    if (!limit || limit->other == nullptr || limit->kind == Limit::Kind::kEqual) continue;
+    const bool is_sum = limit->offset != 0 || limit->is_cut;
+    if (!is_number && (is_sum || limit->kind == Limit::Kind::kUnequal)) continue;
+    const Value begins = made_by(counter.first, at);
     if (begins.variable != nullptr) continue;
-    Course course;
-    course.first =
-        read(with_conditions(begins.step, number, here, &counter), limit->bits, limit->is_signed);
-    const std::uint32_t by = step_of(*counter.by, counter.added, counter.added);
-    course.by = read(by, limit->bits, true);
-    if (counter.is_less)
-      course.by = add({.op = BoundOp::kSubtract, .a = this->number(0), .b = course.by});
-    BoundStep step{.bits = limit->bits, .is_signed = limit->is_signed, .a = course.first};
-    if (limit->kind == Limit::Kind::kOther) {
-      const bool is_number = counter.by->kind == Operand::Kind::kInteger;
-      if (!is_number) continue;
+    const auto typed = [&](std::uint32_t of) { return read(of, limit->bits, limit->is_signed); };
+    const std::uint32_t first = with_conditions(begins.step, number, at, &counter);
+    const std::uint32_t compared =
+        is_sum ? typed(add({.op = BoundOp::kAdd, .a = first, .b = this->number(limit->offset)}))
+               : typed(first);
+    Course course{.first = is_sum ? first : compared, .by = growth(counter, limit->bits)};
+    BoundStep step{.bits = limit->bits, .is_signed = limit->is_signed, .a = compared};
+    if (limit->kind == Limit::Kind::kUnequal) {
       step.op = BoundOp::kCounted;
       step.b = step_of(*limit->other, condition.comparison, condition.comparison);
-      step.value = counter.is_less ? -counter.by->integer : counter.by->integer;
-    } else if (limit->kind != Limit::Kind::kEqual) {
-      const bool rises = limit->kind == Limit::Kind::kAtMost;
-      step.op = rises ? BoundOp::kRising : BoundOp::kFalling;
+      step.value = counter.growth;
+    } else {
+      step.op = limit->kind == Limit::Kind::kAtMost ? BoundOp::kRising : BoundOp::kFalling;
+      limit->offset = 0;
+      limit->is_cut = false;
       step.b = with_limit(kUnknown, *limit, condition.comparison);
       step.c = course.by;
-    } else {
-      continue;
     }
     course.all = add(step);
+    if (is_sum) {
+      const std::uint32_t apart = add({.op = BoundOp::kSubtract, .a = first, .b = compared});
+      course.all = add({.op = BoundOp::kAdd, .a = course.all, .b = apart});
+    }
     return course;
   }
   return std::nullopt;
 }
 
+std::vector<std::uint32_t> BoundFinder::companions(std::uint32_t number,
+                                                   const Counter& counter) const {
+  std::vector<std::uint32_t> found;
+  const ControlFlow::Block& end = flow_.blocks()[flow_.block_of(counter.change)];
+  for (std::uint32_t i = end.first; i < end.end; ++i) {
+    registers_.for_each_write(function_.instructions[i], [&](std::uint32_t r) {
+      if (r != number && !addresses_.is_written_once(r) && !registers_.is_predicate(r))
+        found.push_back(r);
+    });
+  }
+  return found;
+}
+
 /// How often the register can have been changed at `at`: by another one, a counter of the same
-/// loop.
+/// loop. At the beginning of its block both have been changed as often.
 std::optional<std::uint32_t> BoundFinder::turns(std::uint32_t number, const Counter& counter,
                                                 std::uint32_t at) {
   if (!counters_.way_on(counter, at)) return std::nullopt;
-  const ControlFlow::Block& end = flow_.blocks()[flow_.block_of(counter.change)];
-  const std::uint32_t here = flow_.block_of(at);
-  // At the beginning of its block both have been changed as often.
-  const std::uint32_t begin = flow_.blocks()[here].first;
-  for (std::uint32_t i = end.first; i < end.end; ++i) {
-    std::optional<std::uint32_t> other;
-    registers_.for_each_write(function_.instructions[i], [&](std::uint32_t r) { other = r; });
-    if (!other || *other == number || addresses_.is_written_once(*other) ||
-        registers_.is_predicate(*other)) {
-      continue;
+  const std::uint32_t begin = flow_.blocks()[flow_.block_of(at)].first;
+  for (const std::uint32_t other : companions(number, counter)) {
+    if (const auto its = counters_.find(other, begin);
+        its && counters_.have_same_turns(counter, *its)) {
+      const auto found = course(other, *its, begin);
+      if (found)
+        return add({.op = BoundOp::kTurns, .a = found->first, .b = found->all, .c = found->by});
     }
-    const auto its = counters_.find(*other);
-    if (!its || its->change != i || flow_.block_of(its->first) != flow_.block_of(counter.first))
-      continue;
-    const auto found = course(*other, *its, begin);
-    if (!found) continue;
-    return add({.op = BoundOp::kTurns, .a = found->first, .b = found->all, .c = found->by});
+    if (const auto its = counters_.find_shifted(other, begin);
+        its && counters_.have_same_turns(counter, *its)) {
+      if (const auto most = most_shifts(other, *its, begin)) return most;
+    }
   }
   return std::nullopt;
+}
+
+/// The same by a register that is shifted until nothing is left of it.
+std::optional<std::uint32_t> BoundFinder::most_shifts(std::uint32_t number, const Counter& shifted,
+                                                      std::uint32_t at) {
+  const auto stays = counters_.way_on(shifted, at);
+  if (!stays) return std::nullopt;
+  const std::uint32_t end = flow_.block_of(shifted.change);
+  for (const Condition& condition : conditions_.between(end, *stays)) {
+    const auto limit = conditions_.limit_on(shifted.changed, condition);
+    const bool is_of_turn = limit && flow_.block_of(limit->reader) == end &&
+                            limit->reader > shifted.added &&
+                            (shifted.changed != number || limit->reader > shifted.change);
+    if (!is_of_turn || limit->kind != Limit::Kind::kUnequal || limit->is_cut ||
+        limit->offset != 0 || limit->other == nullptr ||
+        limit->other->kind != Operand::Kind::kInteger || limit->other->integer != 0) {
+      continue;
+    }
+    const std::int64_t by = shifted.growth;
+    return add({.op = BoundOp::kTurns,
+                .a = this->number(0),
+                .b = this->number((limit->bits + by - 1) / by - 1),
+                .c = this->number(1)});
+  }
+  return std::nullopt;
+}
+
+/// A counter's values at `at` by those of another one of its loop: `counter` grows by a number of
+/// times what the other one grows by. So it is what the two begin with, and that often the other.
+std::optional<std::uint32_t> BoundFinder::tied(const Counter& counter, std::uint32_t other,
+                                               std::uint32_t at) {
+  const std::uint32_t begin = flow_.blocks()[flow_.block_of(at)].first;
+  const auto its = counters_.find(other, begin);
+  if (!its || !counters_.have_same_turns(counter, *its) || counter.by != nullptr ||
+      its->by != nullptr || its->growth == 0 || counter.growth % its->growth != 0) {
+    return std::nullopt;
+  }
+  const auto bits = static_cast<std::uint8_t>(8 * registers_.bytes(other));
+  const Value mine_first = made_by(counter.first, at), its_first = made_by(its->first, at);
+  if (its_first.variable != nullptr) return std::nullopt;
+  const std::uint32_t first = read(with_conditions(its_first.step, other, at, &*its), bits, true);
+  std::uint32_t all = kUnknown;
+  const auto found = course(other, *its, begin);
+  if (found) {
+    all = found->all;
+  } else if (const auto many = turns(other, *its, begin)) {
+    all = add({.op = BoundOp::kMultiply, .a = *many, .b = this->number(its->growth)});
+    all = add({.op = BoundOp::kAdd, .a = first, .b = all});
+  } else {
+    return std::nullopt;
+  }
+  const std::uint32_t here = with_conditions(all, other, begin, nullptr);
+  if (here == all && !found) return std::nullopt;  // it says no more than the turns
+  const std::int64_t times = counter.growth / its->growth;
+  const std::uint32_t its_part =
+      add({.op = BoundOp::kMultiply, .a = first, .b = this->number(times)});
+  const std::uint32_t rest = add({.op = BoundOp::kSubtract, .a = mine_first.step, .b = its_part});
+  return add({.op = BoundOp::kTied,
+              .bits = bits,
+              .is_signed = true,
+              .a = rest,
+              .b = all,
+              .c = here,
+              .value = times});
+}
+
+BoundFinder::Value BoundFinder::counted(std::uint32_t number, const Counter& counter,
+                                        std::uint32_t at) {
+  if (const auto found = course(number, counter, at)) return {.step = found->all};
+  const auto many = turns(number, counter, at);
+  if (!many) return {};
+  // Where no thread comes to the change, it is not changed.
+  const std::uint32_t by = add({.op = BoundOp::kEither,
+                                .a = growth(counter, 8 * registers_.bytes(number)),
+                                .b = this->number(0)});
+  const std::uint32_t way = add({.op = BoundOp::kMultiply, .a = by, .b = *many});
+  Value value = made_by(counter.first, at);
+  value.step = add({.op = BoundOp::kAdd, .a = value.step, .b = way});
+  for (const std::uint32_t other : companions(number, counter)) {
+    const auto closer = tied(counter, other, at);
+    if (closer && many_.is_narrower(*closer, value.step)) value.step = *closer;
+  }
+  return value;
 }
 
 /// A register that several instructions write, or one under a predicate.
 BoundFinder::Value BoundFinder::of_changing(std::uint32_t number, std::uint32_t at) {
   if (!counters_.is_surely_written(number, at)) return {};
-  std::optional<std::uint32_t> last;
-  for (const std::uint32_t write : counters_.writes(number)) {
-    if (write < at && flow_.block_of(write) == flow_.block_of(at)) last = write;
-  }
-  if (last && !function_.instructions[*last].guard) return made_by(*last, *last);
-  if (const auto counter = counters_.find(number)) {
-    if (const auto found = course(number, *counter, at)) return {.step = found->all};
-    const auto many = turns(number, *counter, at);
-    if (!many) return {};
-    const std::uint32_t by = read(step_of(*counter->by, counter->added, counter->added),
-                                  8 * registers_.bytes(number), true);
-    const std::uint32_t way = add({.op = BoundOp::kMultiply, .a = by, .b = *many});
-    Value value = made_by(counter->first, counter->first);
-    value.step = add(
-        {.op = counter->is_less ? BoundOp::kSubtract : BoundOp::kAdd, .a = value.step, .b = way});
-    return value;
-  }
+  const auto writes = counters_.reaching(number, at);
+  if (writes.size() == 1 && !function_.instructions[writes.front()].guard)
+    return made_by(writes.front(), writes.front());
+  if (const auto counter = counters_.find(number, at)) return counted(number, *counter, at);
   std::optional<Value> all;
-  for (const std::uint32_t write : counters_.writes(number)) {
+  for (const std::uint32_t write : writes) {
     const Value value = made_by(write, write);
     if (all && all->variable != value.variable) return {};
     all = {
@@ -431,6 +608,30 @@ BoundFinder::Value BoundFinder::of_changing(std::uint32_t number, std::uint32_t 
         .step = all ? add({.op = BoundOp::kEither, .a = all->step, .b = value.step}) : value.step};
   }
   return all.value_or(Value{});
+}
+
+/// The step, for blocks that some thread comes to by what is known of the compared registers. Only
+/// those count of which neither the launch leaves anything nor one with other parameters and
+/// blocks.
+std::uint32_t BoundFinder::where_reached(std::uint32_t step, std::uint32_t at) {
+  const std::uint32_t block = conditions_.begin_of(flow_.block_of(at));
+  const auto [known, is_new] = reached_.try_emplace(block, kUnknown);
+  if (is_new) {
+    const std::vector<Condition> found = conditions_.in(block);
+    for (const Condition& condition : found) {
+      const auto& operands = function_.instructions[condition.comparison].operands;
+      for (std::size_t i = 1; i < std::min<std::size_t>(operands.size(), 3); ++i) {
+        const auto r = registers_.of(operands[i]);
+        if (!r || !addresses_.is_written_once(*r) || registers_.is_predicate(*r)) continue;
+        const Value value = of_register(*r, condition.comparison, at);
+        const bool is_empty =
+            many_.is_empty(value.step) && (!has_launch_ || one_.is_empty(value.step));
+        if (value.variable == nullptr && is_empty) known->second = value.step;
+      }
+    }
+  }
+  const std::uint32_t compared = reached_[block];
+  return compared == kUnknown ? step : add({.op = BoundOp::kWhere, .a = step, .b = compared});
 }
 
 }  // namespace slate::injector

@@ -18,11 +18,14 @@
 
 namespace slate::injector {
 
+/// It has more than 25 functions, as they all call one another: a number leads to those that it is
+/// made of, to the conditions on it, and to counters, whose beginnings and limits are such numbers.
 class BoundFinder {
  public:
-  /// Requires: the arguments outlive it.
+  /// `launch`: one whose accesses are to be bounded; null: two small ones are tried. Requires: the
+  /// arguments outlive it.
   BoundFinder(const ptx::Function& function, const ControlFlow& flow, const Registers& registers,
-              const Addresses& addresses);
+              const Addresses& addresses, const LaunchValues* launch);
 
   /// An address: `step` gives the bytes from the beginning of a variable, which is named or loaded
   /// from its row of the table. Null: from 0.
@@ -66,11 +69,26 @@ class BoundFinder {
   std::uint32_t special(const ptx::Operand& operand);
   Value sum(Value a, Value b);
   std::uint32_t with_limit(std::uint32_t step, const Limit& limit, std::uint32_t comparison);
-  std::uint32_t with_conditions(std::uint32_t step, std::uint32_t number, std::uint32_t block,
+  std::uint32_t with_conditions(std::uint32_t step, std::uint32_t number, std::uint32_t at,
                                 const Counter* counter);
+  bool counts(std::uint32_t number, const Limit& limit, std::uint32_t at,
+              const Counter* counter) const;
+  std::optional<Limit> limit_in_turn(std::uint32_t number, const Counter& counter,
+                                     const Condition& condition) const;
+  std::uint32_t growth(const Counter& counter, unsigned bits);
   std::optional<Course> course(std::uint32_t number, const Counter& counter, std::uint32_t at);
+  /// The other registers that a counter's last block changes.
+  std::vector<std::uint32_t> companions(std::uint32_t number, const Counter& counter) const;
   std::optional<std::uint32_t> turns(std::uint32_t number, const Counter& counter,
                                      std::uint32_t at);
+  std::optional<std::uint32_t> most_shifts(std::uint32_t number, const Counter& shifted,
+                                           std::uint32_t at);
+  std::optional<std::uint32_t> tied(const Counter& counter, std::uint32_t other, std::uint32_t at);
+  Value counted(std::uint32_t number, const Counter& counter, std::uint32_t at);
+  bool may_be_narrow(std::uint32_t step) const {
+    return many_.is_empty(step) || many_.is_narrow(step);
+  }
+  std::uint32_t where_reached(std::uint32_t step, std::uint32_t at);
 
   const ptx::Function& function_;
   const ControlFlow& flow_;
@@ -81,9 +99,13 @@ class BoundFinder {
   const ParameterLayout layout_;
   // Of registers that are written once, by where their conditions begin; of others, by instruction.
   std::map<std::pair<std::uint32_t, std::uint32_t>, Value> known_;
+  std::map<std::uint32_t, std::uint32_t> reached_;  // by block: a step that no thread comes to
+  std::map<BoundStep, std::uint32_t> computed_;     // steps by what they compute
   std::vector<BoundStep> steps_;
-  // Of two small launches, one with many threads and one with one.
+  // Of two small launches, one with many threads and one with one. Or of the given launch, and of a
+  // small one with its block.
   const std::vector<std::byte> parameters_;
+  const bool has_launch_;
   const LaunchValues many_launch_, one_launch_;
   BoundValues many_, one_;
   int depth_ = 0;

@@ -76,7 +76,7 @@ void set_relation(Limit& limit, Relation relation) {
       limit.kind = Kind::kEqual;
       break;
     case Relation::kOther:
-      limit.kind = Kind::kOther;
+      limit.kind = Kind::kUnequal;
       break;
   }
 }
@@ -187,7 +187,8 @@ std::optional<Limit> Conditions::limit_on(std::uint32_t number, const Condition&
   const bool has_sign =
       is_signed(comparison.type()) && word != "lo" && word != "ls" && word != "hi" && word != "hs";
   Limit limit{.bits = static_cast<std::uint8_t>(8 * ptx::type_bytes(comparison.type())),
-              .is_signed = has_sign};
+              .is_signed = has_sign,
+              .reader = condition.comparison};
   for (const bool is_turned : {false, true}) {
     const Operand& compared = operands[is_turned ? 2 : 1];
     const auto its_number = registers_.of(compared);
@@ -198,6 +199,53 @@ std::optional<Limit> Conditions::limit_on(std::uint32_t number, const Condition&
     if (*its_number == number) return limit;
     if (const auto through = limit_through(number, compared, limit, condition.comparison))
       return through;
+    if (const auto of_sum = limit_of_sum(number, *its_number, limit)) return of_sum;
+  }
+  return std::nullopt;
+}
+
+/// Of a register that the compared one is but for a constant, or whose lower half it is.
+std::optional<Limit> Conditions::limit_of_sum(std::uint32_t number, std::uint32_t compared,
+                                              Limit limit) const {
+  for (int i = 0; i < kMostSums; ++i) {
+    if (!addresses_.is_written_once(compared)) return std::nullopt;
+    const std::uint32_t definition = addresses_.definition(compared);
+    const Instruction& made = function_.instructions[definition];
+    const auto& operands = made.operands;
+    // A loop may read what the last turn has written.
+    if (made.guard || operands.size() < 2 || !is_integer(made.type()) || made.has("sat") ||
+        made.has("cc") || !addresses_.dominates(definition, limit.reader)) {
+      return std::nullopt;
+    }
+    std::size_t source = 1;
+    if (const auto half = addresses_.behind_widening(compared, limit.reader)) {
+      limit.reader = half->reader;
+      if (half->number == number) return limit;
+      compared = half->number;
+      continue;
+    }
+    if (made.opcode == "cvt") {
+      const bool is_half = is_integer(made.type(1)) && ptx::type_bytes(made.type(1)) == 4 &&
+                           ptx::type_bytes(made.type(0)) == 8;
+      if (!is_half || registers_.bytes(compared) != 4) return std::nullopt;
+      limit.is_cut = true;
+    } else if ((made.opcode == "add" || made.opcode == "sub") && operands.size() == 3 &&
+               ptx::type_bytes(made.type()) == registers_.bytes(compared)) {
+      if (made.opcode == "add" && operands[1].kind == Operand::Kind::kInteger) source = 2;
+      const Operand& constant = operands[3 - source];
+      if (constant.kind != Operand::Kind::kInteger) return std::nullopt;
+      std::int64_t by = constant.integer;
+      if (registers_.bytes(compared) == 4) by = static_cast<std::int32_t>(by);
+      if (by < -kMostOffset || by > kMostOffset) return std::nullopt;
+      limit.offset += made.opcode == "sub" ? -by : by;
+    } else {
+      return std::nullopt;
+    }
+    const auto before = registers_.of(operands[source]);
+    if (!before || operands[source].negated) return std::nullopt;
+    limit.reader = definition;
+    if (*before == number) return limit;
+    compared = *before;
   }
   return std::nullopt;
 }
@@ -221,13 +269,14 @@ std::optional<Limit> Conditions::limit_through(std::uint32_t number, const Opera
   const bool is_part = registers_.of(operands[1]) == number || registers_.of(operands[2]) == number;
   if (!is_part || operands[1].negated || operands[2].negated) return std::nullopt;
   const bool is_same_type = is_signed(made.type()) == limit.is_signed;
-  if (made.opcode == "max" && is_same_type && limit.kind == Limit::Kind::kAtMost) return limit;
-  if (made.opcode == "min" && is_same_type && limit.kind == Limit::Kind::kAtLeast) return limit;
+  Limit result = limit;
+  result.reader = definition;
+  if (made.opcode == "max" && is_same_type && limit.kind == Limit::Kind::kAtMost) return result;
+  if (made.opcode == "min" && is_same_type && limit.kind == Limit::Kind::kAtLeast) return result;
   const bool is_number = limit.other->kind == Operand::Kind::kInteger;
   const bool is_at_least_0 = limit.kind == Limit::Kind::kAtLeast && limit.is_signed && is_number &&
                              limit.other->integer + limit.apart == 0;
   if (made.opcode != "or" || !is_at_least_0) return std::nullopt;
-  Limit result = limit;
   result.apart = 0;
   result.other = nullptr;
   return result;

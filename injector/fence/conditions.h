@@ -17,14 +17,17 @@ struct Condition {
   bool is_true = true;
 };
 
-/// What a condition says of one register, as a number of the comparison's type.
+/// What a condition says of one register plus `offset`, as a number of the comparison's type.
 struct Limit {
-  enum class Kind : std::uint8_t { kAtMost, kAtLeast, kEqual, kOther };
-  Kind kind = Kind::kOther;
+  enum class Kind : std::uint8_t { kAtMost, kAtLeast, kEqual, kUnequal };
+  Kind kind = Kind::kUnequal;
   std::int64_t apart = 0;  // added to `other` for kAtMost and kAtLeast
   std::uint8_t bits = 32;
   bool is_signed = true;
   const ptx::Operand* other = nullptr;  // null: 0
+  std::int64_t offset = 0;
+  bool is_cut = false;       // whether only the lower half of the register was compared
+  std::uint32_t reader = 0;  // the instruction that reads the register
 };
 
 class Conditions {
@@ -50,6 +53,8 @@ class Conditions {
  private:
   static constexpr std::size_t kMost = 64;  // of one block
   static constexpr int kMostDepth = 16;     // of predicates made of predicates
+  static constexpr int kMostSums = 4;       // between a register and the compared one
+  static constexpr std::int64_t kMostOffset = std::int64_t{1} << 32;
 
   const ptx::Instruction* last_of(std::uint32_t block) const;
   bool has_own(std::uint32_t block) const;
@@ -59,6 +64,8 @@ class Conditions {
                       std::vector<Condition>& found, int depth) const;
   std::optional<Limit> limit_through(std::uint32_t number, const ptx::Operand& compared,
                                      const Limit& limit, std::uint32_t comparison) const;
+  std::optional<Limit> limit_of_sum(std::uint32_t number, std::uint32_t compared,
+                                    Limit limit) const;
 
   const ptx::Function& function_;
   const ControlFlow& flow_;

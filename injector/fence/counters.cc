@@ -1,11 +1,23 @@
 #include "injector/fence/counters.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace slate::injector {
 namespace {
 
 using ptx::Instruction;
+using ptx::Operand;
+
+constexpr int kMostSums = 4;  // from a register to its new value
+constexpr std::int64_t kMostGrowth = std::int64_t{1} << 40;
+
+/// Whether it computes a whole number of so many bytes, always.
+bool is_plain(const Instruction& instruction, std::uint32_t bytes) {
+  const ptx::Type type = instruction.type();
+  return !instruction.guard && is_integer(type) && !instruction.has("sat") &&
+         !instruction.has("cc") && ptx::type_bytes(type) == bytes;
+}
 
 /// Whether a way leads from one block to another that does not pass `around`.
 bool leads(const ControlFlow& flow, std::uint32_t from, std::uint32_t to, std::uint32_t around) {
@@ -32,6 +44,7 @@ Counters::Counters(const ptx::Function& function, const ControlFlow& flow,
       flow_(flow),
       registers_(registers),
       addresses_(addresses),
+      predecessors_(flow.predecessors()),
       writes_(registers.count()) {
   for (std::uint32_t i = 0; i < function.instructions.size(); ++i) {
     registers.for_each_write(function.instructions[i],
@@ -39,27 +52,94 @@ Counters::Counters(const ptx::Function& function, const ControlFlow& flow,
   }
 }
 
-/// The addition to the register, if the instruction is one.
-std::optional<Counter> Counters::changed_by(std::uint32_t number, std::uint32_t added) const {
+/// The number that an addition or subtraction adds to a register, and the operand of that one.
+std::optional<std::pair<std::int64_t, const Operand*>> Counters::number_added(
+    std::uint32_t added) const {
   const Instruction& instruction = function_.instructions[added];
   const auto& operands = instruction.operands;
-  const ptx::Type type = instruction.type();
   const bool is_less = instruction.opcode == "sub";
-  if ((!is_less && instruction.opcode != "add") || operands.size() != 3 || instruction.guard ||
-      !is_integer(type) || instruction.has("sat") || instruction.has("cc") ||
-      ptx::type_bytes(type) != registers_.bytes(number)) {
+  if ((!is_less && instruction.opcode != "add") || operands.size() != 3) return std::nullopt;
+  const std::size_t place = !is_less && operands[1].kind == Operand::Kind::kInteger ? 1 : 2;
+  if (operands[place].kind != Operand::Kind::kInteger) return std::nullopt;
+  std::int64_t by = operands[place].integer;
+  if (ptx::type_bytes(instruction.type()) == 4) by = static_cast<std::int32_t>(by);
+  if (by < -kMostGrowth || by > kMostGrowth) return std::nullopt;
+  return std::pair(is_less ? -by : by, &operands[3 - place]);
+}
+
+/// The addition to the register, if the instruction is one, by way of others perhaps.
+std::optional<Counter> Counters::added_by(std::uint32_t number, std::uint32_t added) const {
+  const Instruction& instruction = function_.instructions[added];
+  const auto& operands = instruction.operands;
+  const bool is_less = instruction.opcode == "sub";
+  if ((!is_less && instruction.opcode != "add") || operands.size() != 3 ||
+      !is_plain(instruction, registers_.bytes(number))) {
     return std::nullopt;
   }
   const auto changed = registers_.of(operands[0]);
+  if (!changed) return std::nullopt;
+  Counter counter{.changed = *changed, .added = added};
+  std::uint32_t reader = added;
+  for (int i = 0; i < kMostSums; ++i) {
+    const auto more = number_added(reader);
+    if (!more) break;
+    counter.growth += more->first;
+    if (more->second->negated) return std::nullopt;
+    auto source = registers_.of(*more->second);
+    if (source && *source != number) {
+      if (const auto half = addresses_.behind_widening(*source, reader)) {
+        source = half->number;
+        reader = half->reader;
+      }
+    }
+    if (!source) return std::nullopt;
+    if (*source == number)
+      return reader == added || is_unchanged(number, reader, added) ? std::optional(counter)
+                                                                    : std::nullopt;
+    if (!addresses_.is_written_once(*source)) return std::nullopt;
+    const std::uint32_t definition = addresses_.definition(*source);
+    if (!addresses_.dominates(definition, reader) ||
+        !is_plain(function_.instructions[definition], registers_.bytes(number))) {
+      return std::nullopt;
+    }
+    reader = definition;
+  }
+  if (reader != added) return std::nullopt;
   const bool is_first = registers_.of(operands[1]) == number && !operands[1].negated;
   const bool is_second = registers_.of(operands[2]) == number && !operands[2].negated;
-  if (!changed || is_first == is_second || (is_second && is_less)) return std::nullopt;
-  return Counter{
-      .changed = *changed, .added = added, .by = &operands[is_first ? 2 : 1], .is_less = is_less};
+  if (is_first == is_second || (is_second && is_less)) return std::nullopt;
+  counter.by = &operands[is_first ? 2 : 1];
+  counter.is_less = is_less;
+  return counter;
 }
 
-std::optional<Counter> Counters::find(std::uint32_t number) const {
-  const auto& writes = writes_[number];
+std::optional<Counter> Counters::shifted_by(std::uint32_t number, std::uint32_t shift) const {
+  const Instruction& instruction = function_.instructions[shift];
+  const auto& operands = instruction.operands;
+  const ptx::Type type = instruction.type();
+  if (instruction.opcode != "shr" || operands.size() != 3 || instruction.guard ||
+      !is_integer(type) || is_signed(type) || ptx::type_bytes(type) != registers_.bytes(number) ||
+      operands[2].kind != ptx::Operand::Kind::kInteger || operands[2].integer < 1 ||
+      operands[2].integer >= 8 * ptx::type_bytes(type)) {
+    return std::nullopt;
+  }
+  const auto changed = registers_.of(operands[0]);
+  if (!changed || registers_.of(operands[1]) != number || operands[1].negated) return std::nullopt;
+  return Counter{.changed = *changed, .added = shift, .growth = operands[2].integer};
+}
+
+std::optional<Counter> Counters::find(std::uint32_t number, std::uint32_t at) const {
+  return find_by(number, at, &Counters::added_by);
+}
+
+std::optional<Counter> Counters::find_shifted(std::uint32_t number, std::uint32_t at) const {
+  return find_by(number, at, &Counters::shifted_by);
+}
+
+/// What others write does not come to `at`, nor to the change.
+std::optional<Counter> Counters::find_by(std::uint32_t number, std::uint32_t at,
+                                         Change its_change) const {
+  const auto writes = reaching(number, at);
   if (writes.size() != 2) return std::nullopt;
   for (const bool is_swapped : {false, true}) {
     const std::uint32_t first = writes[is_swapped ? 1 : 0], change = writes[is_swapped ? 0 : 1];
@@ -79,8 +159,12 @@ std::optional<Counter> Counters::find(std::uint32_t number) const {
       added = addresses_.definition(*source);
       if (flow_.block_of(added) != flow_.block_of(change) || added > change) continue;
     }
-    auto counter = changed_by(number, added);
+    auto counter = (this->*its_change)(number, added);
     if (!counter) continue;
+    const auto before = reaching(number, added);
+    const bool is_closed = std::ranges::all_of(
+        before, [&](std::uint32_t write) { return write == first || write == change; });
+    if (!is_closed) continue;
     counter->first = first;
     counter->change = change;
     return counter;
@@ -101,6 +185,17 @@ std::optional<std::uint32_t> Counters::way_on(const Counter& counter, std::uint3
       return ways[1 - other];
   }
   return std::nullopt;
+}
+
+/// The later one of the two settings has to follow the earlier one before any turn, and no turn may
+/// come between it and that one.
+bool Counters::have_same_turns(const Counter& one, const Counter& other) const {
+  const std::uint32_t end = flow_.block_of(one.change);
+  if (flow_.block_of(other.change) != end) return false;
+  const std::uint32_t first = flow_.block_of(one.first), its_first = flow_.block_of(other.first);
+  if (first == its_first) return true;
+  if (addresses_.dominates(one.first, other.first)) return !leads(flow_, end, its_first, first);
+  return addresses_.dominates(other.first, one.first) && !leads(flow_, end, first, its_first);
 }
 
 bool Counters::is_in_front(const Counter& counter, std::uint32_t comparison) const {
@@ -131,6 +226,54 @@ bool Counters::is_surely_written(std::uint32_t number, std::uint32_t at) const {
     waiting.insert(waiting.end(), code.successors.begin(), code.successors.end());
   }
   return true;
+}
+
+template <typename Stop>
+void Counters::walk_back(std::uint32_t at, const Stop& stop) const {
+  std::vector<bool> seen(flow_.blocks().size(), false);
+  std::vector<std::uint32_t> waiting;
+  const auto walk = [&](std::uint32_t block, std::uint32_t end) {
+    for (std::uint32_t i = end; i-- > flow_.blocks()[block].first;) {
+      if (stop(i)) return;
+    }
+    for (const std::uint32_t before : predecessors_[block]) {
+      if (!seen[before]) waiting.push_back(before);
+      seen[before] = true;
+    }
+  };
+  walk(flow_.block_of(at), at);
+  while (!waiting.empty()) {
+    const std::uint32_t block = waiting.back();
+    waiting.pop_back();
+    walk(block, flow_.blocks()[block].end);
+  }
+}
+
+std::vector<std::uint32_t> Counters::reaching(std::uint32_t number, std::uint32_t at) const {
+  std::vector<std::uint32_t> found;
+  walk_back(at, [&](std::uint32_t i) {
+    if (!std::ranges::binary_search(writes_[number], i)) return false;
+    if (std::ranges::find(found, i) == found.end()) found.push_back(i);
+    return !function_.instructions[i].guard;
+  });
+  return found;
+}
+
+std::uint32_t Counters::begin_of(std::uint32_t number, std::uint32_t at) const {
+  const std::uint32_t first = flow_.blocks()[flow_.block_of(at)].first;
+  const auto& writes = writes_[number];
+  const auto next = std::ranges::lower_bound(writes, at);
+  return next == writes.begin() || *std::prev(next) < first ? first : *std::prev(next) + 1;
+}
+
+bool Counters::is_unchanged(std::uint32_t number, std::uint32_t from, std::uint32_t at) const {
+  bool is_written = false;
+  walk_back(at, [&](std::uint32_t i) {
+    if (i == from) return true;
+    is_written |= std::ranges::binary_search(writes_[number], i);
+    return false;
+  });
+  return !is_written;
 }
 
 }  // namespace slate::injector

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "injector/fence/addresses.h"
@@ -11,12 +12,13 @@
 namespace slate::injector {
 
 struct Counter {
-  std::uint32_t first = 0;    // the instruction that sets it
-  std::uint32_t change = 0;   // the instruction that changes it
-  std::uint32_t changed = 0;  // the register that has the new value first
-  std::uint32_t added = 0;    // the instruction that adds
-  const ptx::Operand* by = nullptr;
-  bool is_less = false;  // whether `by` is subtracted
+  std::uint32_t first = 0;           // the instruction that sets it
+  std::uint32_t change = 0;          // the instruction that changes it
+  std::uint32_t changed = 0;         // the register that has the new value first
+  std::uint32_t added = 0;           // the instruction that adds
+  const ptx::Operand* by = nullptr;  // what is added to it; null: a number
+  bool is_less = false;              // whether `by` is subtracted
+  std::int64_t growth = 0;           // the number that is added to it
 };
 
 class Counters {
@@ -24,26 +26,46 @@ class Counters {
   Counters(const ptx::Function& function, const ControlFlow& flow, const Registers& registers,
            const Addresses& addresses);
 
-  /// The register as a counter, if it is one.
-  std::optional<Counter> find(std::uint32_t number) const;
+  /// The register as a counter, if at `at` it is one.
+  std::optional<Counter> find(std::uint32_t number, std::uint32_t at) const;
+  /// The same of a register without a sign that is shifted to the right by `growth` bits in each
+  /// turn. `added` is the shift.
+  std::optional<Counter> find_shifted(std::uint32_t number, std::uint32_t at) const;
   /// The block to which the branch behind each change has led, of all changes that the counter can
   /// have behind it at `at`. Nothing: there may have been another way.
   std::optional<std::uint32_t> way_on(const Counter& counter, std::uint32_t at) const;
+  /// Whether both have changed as often whenever neither is about to: they are set in front of the
+  /// same loop, and change in the same block.
+  bool have_same_turns(const Counter& one, const Counter& other) const;
   /// Whether the comparison comes behind what sets the counter, and in front of every change.
   bool is_in_front(const Counter& counter, std::uint32_t comparison) const;
-  /// The instructions that write the register.
-  const std::vector<std::uint32_t>& writes(std::uint32_t number) const { return writes_[number]; }
+  /// The writes of the register that may be the last one before instruction `at`.
+  std::vector<std::uint32_t> reaching(std::uint32_t number, std::uint32_t at) const;
+  /// Where in the block of instruction `at` the register gets the number that it has at `at`.
+  std::uint32_t begin_of(std::uint32_t number, std::uint32_t at) const;
+  /// Whether the register at `at` is what it was at instruction `from` when that was last carried
+  /// out. Requires: `from` dominates `at`.
+  bool is_unchanged(std::uint32_t number, std::uint32_t from, std::uint32_t at) const;
   /// Whether the register was written on every way to instruction `at`.
   bool is_surely_written(std::uint32_t number, std::uint32_t at) const;
 
  private:
-  std::optional<Counter> changed_by(std::uint32_t number, std::uint32_t added) const;
+  std::optional<Counter> added_by(std::uint32_t number, std::uint32_t added) const;
+  std::optional<Counter> shifted_by(std::uint32_t number, std::uint32_t shift) const;
+  std::optional<std::pair<std::int64_t, const ptx::Operand*>> number_added(
+      std::uint32_t added) const;
+  using Change = std::optional<Counter> (Counters::*)(std::uint32_t, std::uint32_t) const;
+  std::optional<Counter> find_by(std::uint32_t number, std::uint32_t at, Change change) const;
+  /// Goes backwards from `at` on every way, until `stop` says of an instruction that it ends there.
+  template <typename Stop>
+  void walk_back(std::uint32_t at, const Stop& stop) const;
 
   const ptx::Function& function_;
   const ControlFlow& flow_;
   const Registers& registers_;
   const Addresses& addresses_;
-  std::vector<std::vector<std::uint32_t>> writes_;  // by register
+  const std::vector<std::vector<std::uint32_t>> predecessors_;  // by block
+  std::vector<std::vector<std::uint32_t>> writes_;              // by register
 };
 
 }  // namespace slate::injector

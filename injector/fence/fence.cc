@@ -44,7 +44,7 @@ class Fencer {
   Fencer(const ptx::Module& module, const FenceOptions& options)
       : module_(module),
         options_(options),
-        plan_options_{.names = options.names, .tabled = options.tabled},
+        plan_options_{.names = options.names, .tabled = options.tabled, .launch = options.launch},
         called_(module.functions.size(), false) {}
 
   Result<void> judge() {

@@ -30,6 +30,9 @@ struct FenceOptions {
   /// Whether functions may call themselves. Their stack has no bound then, and a stack overflow is
   /// a fault of the device.
   bool recursion = false;
+  /// A launch like those to come: a bounded copy keeps the checks of what this one does not bound.
+  /// Null: of what small launches do not bound.
+  const LaunchValues* launch = nullptr;
 };
 
 /// Of one entry with a body.

@@ -108,7 +108,8 @@ class Planner {
                    options.names == OwnNames::kExpected ? std::span(options.tabled)
                                                         : std::span<const TabledVariable>()),
         moves_(function, registers_, addresses_) {
-    if (options.is_bounded) finder_.emplace(function, flow_, registers_, addresses_);
+    if (options.is_bounded)
+      finder_.emplace(function, flow_, registers_, addresses_, options.launch);
   }
 
   Plan make() {
@@ -144,6 +145,8 @@ class Planner {
   bool is_proven(const Place& place, const Access& access) const;
   bool is_in_copies(const Place& place, const Access& access) const;
   bool is_in_table(const Place& place, const Access& access, std::uint32_t at) const;
+  std::uint32_t variable_align(const Operand& variable) const;
+  std::optional<Access> of_known_size(Access access, std::uint32_t at) const;
   bool is_bounded(const Place& place, const Access& access, std::uint32_t at);
   std::uint64_t variable_bytes(const Operand& variable, const Access& access) const;
   CheckedAccess checked(const Place& place, const Access& access, std::uint32_t at);
@@ -407,11 +410,39 @@ std::uint64_t Planner::variable_bytes(const Operand& variable, const Access& acc
   return tabled.is_constant && access.writes ? 0 : tabled.bytes;
 }
 
+/// The alignment of a variable that the text names; 1 of one in the table.
+std::uint32_t Planner::variable_align(const Operand& variable) const {
+  const ptx::Variable* const found =
+      variable.parts.empty() ? variable_named(module_, function_, variable) : nullptr;
+  return found != nullptr ? found->align : 1;
+}
+
+/// The access, if its size is a number, by way of a register perhaps.
+std::optional<Access> Planner::of_known_size(Access access, std::uint32_t at) const {
+  if (access.amount == nullptr) return access;
+  const auto number = registers_.of(*access.amount);
+  if (!number || !addresses_.is_written_once(*number)) return std::nullopt;
+  const std::uint32_t made = addresses_.definition(*number);
+  const Instruction& instruction = function_.instructions[made];
+  if (instruction.opcode != "mov" || !addresses_.dominates(made, at) ||
+      instruction.operands.back().kind != Operand::Kind::kInteger) {
+    return std::nullopt;
+  }
+  constexpr std::int64_t kMost = 1 << 20;  // more fit nowhere
+  const std::int64_t amount = instruction.operands.back().integer;
+  if (amount < 0 || amount > kMost) return std::nullopt;
+  const auto more = static_cast<std::uint32_t>(amount) * access.scale;
+  if (more > kMost || (access.aligns_amount && more % access.align != 0)) return std::nullopt;
+  access.bytes += more;
+  access.amount = nullptr;
+  return access;
+}
+
 /// Where the claims that are added for it hold.
-bool Planner::is_bounded(const Place& place, const Access& access, std::uint32_t at) {
-  if (!finder_ || access.amount != nullptr || access.bytes == 0) return false;
-  const Residue residue = addresses_.residue(place);
-  if (!is_aligned(residue, access)) return false;
+bool Planner::is_bounded(const Place& place, const Access& any_access, std::uint32_t at) {
+  const auto known = finder_ ? of_known_size(any_access, at) : std::nullopt;
+  if (!known || known->bytes == 0) return false;
+  const Access& access = *known;
   const BoundFinder::Value value = finder_->address(*access.address, at);
   BoundClaim claim{.step = value.step, .bytes = access.bytes};
   if (value.variable != nullptr) {
@@ -420,15 +451,22 @@ bool Planner::is_bounded(const Place& place, const Access& access, std::uint32_t
   } else if (access.space != MemorySpace::kGlobal && access.space != MemorySpace::kGeneric) {
     return false;
   }
-  if (!finder_->may_hold(claim)) return false;
-  const auto claimed = [&](const BoundClaim& wanted) {
-    if (std::ranges::find(claims_, wanted) == claims_.end()) claims_.push_back(wanted);
-  };
-  claimed(claim);
-  if (residue.origin != Residue::kNoOrigin && access.align > 1) {
-    claimed({.kind = BoundClaim::Kind::kAligned,
-             .bytes = access.align,
-             .limit = finder_->parameter_at(addresses_.origin(residue.origin).operands[1])});
+  std::vector<BoundClaim> wanted{claim};
+  const Residue residue = addresses_.residue(place);
+  if (!is_aligned(residue, access)) {
+    if (value.variable != nullptr && variable_align(*value.variable) < access.align) return false;
+    wanted.push_back(
+        {.kind = BoundClaim::Kind::kMultiple, .step = value.step, .bytes = access.align});
+  } else if (residue.origin != Residue::kNoOrigin && access.align > 1) {
+    wanted.push_back(
+        {.kind = BoundClaim::Kind::kAligned,
+         .bytes = access.align,
+         .limit = finder_->parameter_at(addresses_.origin(residue.origin).operands[1])});
+  }
+  if (!std::ranges::all_of(wanted, [&](const auto& each) { return finder_->may_hold(each); }))
+    return false;
+  for (const BoundClaim& each : wanted) {
+    if (std::ranges::find(claims_, each) == claims_.end()) claims_.push_back(each);
   }
   return true;
 }

@@ -86,6 +86,7 @@ struct PlanOptions {
   std::vector<TabledVariable> tabled{};
   /// Whether accesses that the launch's values bound go without a check.
   bool is_bounded = false;
+  const LaunchValues* launch = nullptr;  // as in FenceOptions
 };
 
 /// The plan of a function with a body. Its pointers lead into `module`.

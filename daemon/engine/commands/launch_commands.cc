@@ -77,15 +77,20 @@ Result<void> LaunchCommands::on(const Call<CommandType::kLaunch>& call) {
   return done;
 }
 
-/// The bounded copy of a fenced kernel where the launch keeps to its bounds.
-device::Function LaunchCommands::function_for(const Call<CommandType::kLaunch>& call,
-                                              const FunctionRecord& kernel) const {
-  if (kernel.bounded == nullptr) return kernel.function;
-  const device::AddressRange extent = context_.fence.main_extent();
+injector::LaunchValues LaunchCommands::values_of(const Call<CommandType::kLaunch>& call,
+                                                 device::AddressRange extent) {
   injector::LaunchValues launch{.parameters = call.tail, .low = extent.base, .bytes = extent.bytes};
   std::ranges::copy(call.body.grid, launch.grid);
   std::ranges::copy(call.body.block, launch.block);
-  return kernel.bounded->serves(launch) ? kernel.bounded->function() : kernel.function;
+  return launch;
+}
+
+/// The bounded copy of a fenced kernel where the launch keeps to its bounds.
+device::Function LaunchCommands::function_for(const Call<CommandType::kLaunch>& call,
+                                              const FunctionRecord& kernel) const {
+  const bool is_bounded = kernel.bounded != nullptr &&
+                          kernel.bounded->serves(values_of(call, context_.fence.main_extent()));
+  return is_bounded ? kernel.bounded->function() : kernel.function;
 }
 
 /// The kernel behind the fence; itself if it cannot be fenced and may run all the same. Blocks of a
@@ -97,7 +102,10 @@ Result<FunctionRecord*> LaunchCommands::fenced(const Call<CommandType::kLaunch>&
   const bool can_be = (call.body.flags & ipc::kLaunchCooperative) == 0 &&
                       std::uint64_t{cluster[0]} * cluster[1] * cluster[2] <= 1 &&
                       !kernel.info.has_clusters;
-  const auto fenced = can_be ? code_.modules().fenced(call.body.function, kernel)
+  const auto launch = [this, &call] {
+    return values_of(call, context_.fence.likely_extent(memory_.manager()));
+  };
+  const auto fenced = can_be ? code_.modules().fenced(call.body.function, kernel, launch)
                              : Result<FunctionRecord*>(nullptr);
   if (!fenced || *fenced != nullptr) return fenced;
   if (context_.fence.lets_unfenced_run()) return &kernel;

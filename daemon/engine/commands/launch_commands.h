@@ -37,6 +37,8 @@ class LaunchCommands {
  private:
   Result<FunctionRecord*> fenced(const Call<ipc::CommandType::kLaunch>& call,
                                  FunctionRecord& kernel);
+  static injector::LaunchValues values_of(const Call<ipc::CommandType::kLaunch>& call,
+                                          device::AddressRange extent);
   device::Function function_for(const Call<ipc::CommandType::kLaunch>& call,
                                 const FunctionRecord& kernel) const;
 

@@ -412,10 +412,10 @@ device::AddressRange FormRunner::tight(const injector::AccessBounds& bounds,
   return {low, end - low};
 }
 
-void FormRunner::run_bounded_tightly(const KernelCase& kernel) {
+bool FormRunner::run_bounded_tightly(const KernelCase& kernel) {
   const std::string copy = kernel.entry + injector::kBoundedSuffix;
   const auto bounds = bounds_.find(copy);
-  if (bounds == bounds_.end()) return;
+  if (bounds == bounds_.end()) return false;
   Prepared prepared = prepare(kernel, copy);
   device::LaunchSpec& spec = prepared.launch.spec;
   const injector::LaunchValues launch{.parameters = prepared.parameters,
@@ -424,7 +424,7 @@ void FormRunner::run_bounded_tightly(const KernelCase& kernel) {
                                       .low = main_extent().base,
                                       .bytes = main_extent().bytes};
   // Textures belong to the whole arena.
-  if (!textures_.empty() || !injector::hold(bounds->second, launch)) return;
+  if (!textures_.empty() || !injector::hold(bounds->second, launch)) return false;
   tight_ = tight(bounds->second, launch);
   make_fence();
   spec.parameters = prepared.parameters;
@@ -437,6 +437,7 @@ void FormRunner::run_bounded_tightly(const KernelCase& kernel) {
   tight_.reset();
   make_fence();
   (void)take_record();
+  return true;
 }
 
 void FormRunner::launch_slices(const Prepared& prepared, std::mt19937_64& random,

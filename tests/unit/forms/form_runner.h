@@ -105,8 +105,8 @@ class FormRunner {
   std::optional<Outcome> run_bounded(const KernelCase& kernel);
   /// The same where the kernel may touch only the least range that the launch keeps to by its
   /// bounds: what it touches beyond without a check is a fault. Not to be compared, as what is
-  /// checked may be a violation then. The record is free afterwards.
-  void run_bounded_tightly(const KernelCase& kernel);
+  /// checked may be a violation then. The record is free afterwards. Whether it was run.
+  bool run_bounded_tightly(const KernelCase& kernel);
   /// In slices of random sizes, in rising order.
   Outcome run_slices(const KernelCase& kernel, std::mt19937_64& random);
   /// Of two worker forms, one at random. `queue`, if not null, has run other launches before.

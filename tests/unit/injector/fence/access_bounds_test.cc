@@ -23,7 +23,7 @@ struct Launch {
 /// A kernel's bounded copy.
 class Bounded {
  public:
-  explicit Bounded(std::string_view body) {
+  explicit Bounded(std::string_view body, const LaunchValues* launch = nullptr) {
     const std::string text =
         std::string(
             ".version 8.7\n.target sm_90\n.address_size 64\n.global .align 4 .b32 v[8];\n"
@@ -42,7 +42,7 @@ class Bounded {
     EXPECT_TRUE(copied);
     const auto both = ptx::parse(*copied);
     EXPECT_TRUE(both) << both.error().message;
-    const auto fenced = fence(**both, {.names = OwnNames::kExpected});
+    const auto fenced = fence(**both, {.names = OwnNames::kExpected, .launch = launch});
     EXPECT_TRUE(fenced) << fenced.error().message;
     if (fenced) verdict = fenced->entries.back();
     EXPECT_EQ(verdict.name, std::string("kernel") + kBoundedSuffix);
@@ -193,10 +193,168 @@ TEST(AccessBoundsTest, WhatIsReadBehindTheChangeIsLarger) {
   EXPECT_FALSE(kernel.hold({.n = kBytes / 4}));
 }
 
-TEST(AccessBoundsTest, WhatIsReadBehindTheLoopIsNot) {
+TEST(AccessBoundsTest, WhatIsReadBehindTheLoopIsOneChangeFurther) {
   const Bounded kernel(kGuard + loop("", "add.s32 %r10, %r10, %r2;\nsetp.lt.s32 %p2, %r10, %r1;") +
                        "\n" + element("%r10"));
-  EXPECT_EQ(kernel.verdict.counts.bounded, 0u);
+  EXPECT_EQ(kernel.verdict.counts.bounded, 1u);
+  EXPECT_TRUE(kernel.hold({.n = kBytes / 4 - 64, .m = 64}));
+  EXPECT_FALSE(kernel.hold({.n = kBytes / 4 - 63, .m = 64}));
+}
+
+TEST(AccessBoundsTest, TheFirstTurnComesThoughNoOtherCan) {
+  // %tid.y is 0, and nothing without a sign is below it.
+  const Bounded kernel(
+      "mov.u32 %r10, 51;\nmov.b64 %rd12, %rd2;\nLOOP:\nst.global.u32 [%rd12], %r1;\n" +
+      element("%r10") +
+      "add.s64 %rd12, %rd12, -8;\nadd.s32 %r10, %r10, 2;\nsetp.lt.u32 %p2, %r10, %r6;\n"
+      "@%p2 bra LOOP;");
+  EXPECT_EQ(kernel.verdict.counts.bounded, 2u);
+  EXPECT_TRUE(kernel.hold({.p = kLow + kBytes - 4 * 52}));
+  EXPECT_FALSE(kernel.hold({.p = kLow + kBytes - 4 * 51}));
+  EXPECT_FALSE(kernel.hold({.p = kLow - 4}));
+}
+
+TEST(AccessBoundsTest, WhatIsComparedMayBeTheCounterPlusANumber) {
+  // The loop's end compares the lower half of what the counter was, less 4, as nvcc does.
+  const auto kernel = [](std::string_view compared) {
+    return Bounded(kGuard + "cvt.s64.s32 %rd12, %r7;\nadd.s64 %rd12, %rd12, 5;\nLOOP:\n" +
+                   "add.s64 %rd13, %rd12, -5;\nshl.b64 %rd14, %rd13, 2;\n"
+                   "add.s64 %rd15, %rd2, %rd14;\nst.global.u32 [%rd15], %r1;\n" +
+                   std::string(compared) +
+                   "cvt.u32.u64 %r10, %rd16;\nadd.s64 %rd12, %rd12, 1;\n"
+                   "setp.lt.s32 %p2, %r10, %r1;\n@%p2 bra LOOP;");
+  };
+  const Bounded before = kernel("add.s64 %rd16, %rd12, -4;\n");
+  EXPECT_EQ(before.verdict.counts.bounded, 1u);
+  EXPECT_TRUE(before.hold({.n = kBytes / 4, .grid = 2000}));
+  EXPECT_FALSE(before.hold({.n = kBytes / 4 + 1, .grid = 2000}));
+  EXPECT_FALSE(before.hold({.n = 0x7fffffff, .grid = 1}));
+  // One turn more.
+  const Bounded later = kernel("add.s64 %rd16, %rd12, -5;\n");
+  EXPECT_TRUE(later.hold({.n = kBytes / 4 - 1, .grid = 2000}));
+  EXPECT_FALSE(later.hold({.n = kBytes / 4, .grid = 2000}));
+}
+
+TEST(AccessBoundsTest, TheLowerHalfOfASmallNumberIsTheNumber) {
+  const std::string access =
+      "add.s64 %rd13, %rd12, 5;\ncvt.u32.u64 %r10, %rd13;\nsetp.lt.s32 %p1, %r10, 0;\n"
+      "setp.ge.s32 %p2, %r10, %r1;\nor.pred %p3, %p1, %p2;\n@%p3 bra OUT;\n"
+      "shl.b64 %rd14, %rd13, 2;\nadd.s64 %rd15, %rd2, %rd14;\nst.global.u32 [%rd15], %r1;";
+  const Bounded small("cvt.s64.s32 %rd12, %r7;\n" + access);
+  EXPECT_EQ(small.verdict.counts.bounded, 1u);
+  EXPECT_TRUE(small.hold({.n = kBytes / 4, .grid = 5000}));
+  EXPECT_FALSE(small.hold({.n = kBytes / 4 + 1, .grid = 5000}));
+  // 2^32 further the lower half is the same.
+  const Bounded large("mul.wide.s32 %rd12, %r7, 0x10000000;\n" + access);
+  EXPECT_EQ(large.verdict.counts.bounded, 0u);
+}
+
+TEST(AccessBoundsTest, ACounterMayBeComparedWhereItIsUsed) {
+  // A pointer and an index that grow together: the index is compared at the access.
+  const auto kernel = [](std::string_view begin, std::string_view inside, std::string_view growth) {
+    return Bounded(std::string("mov.u32 %r10, %r5;\nmul.wide.s32 %rd10, %r5, 4;\n"
+                               "add.s64 %rd12, %rd2, %rd10;\nmov.u32 %r11, 0;\n")
+                       .append(begin)
+                       .append("LOOP:\nsetp.ge.s32 %p1, %r10, %r1;\n@%p1 bra NEXT;\n")
+                       .append(inside)
+                       .append("st.global.u32 [%rd12], %r1;\nNEXT:\nadd.s64 %rd12, %rd12, 128;\n"
+                               "add.s32 %r10, %r10, ")
+                       .append(growth)
+                       .append(";\nadd.s32 %r11, %r11, 1;\nsetp.lt.u32 %p2, %r11, %r2;\n"
+                               "@%p2 bra LOOP;"));
+  };
+  const Bounded good = kernel("", "", "32");
+  EXPECT_EQ(good.verdict.counts.bounded, 1u);
+  EXPECT_TRUE(good.hold({.n = kBytes / 4, .m = 1 << 20}));
+  EXPECT_FALSE(good.hold({.n = kBytes / 4 + 1, .m = 1 << 20}));
+  EXPECT_FALSE(good.hold({.n = 1000, .m = 1 << 27})) << "the index begins again below 0";
+  // Only by the turns, if the pointer grows by no whole times of what the index grows by.
+  EXPECT_FALSE(kernel("", "", "48").hold({.n = 1000, .m = 1 << 14}));
+  EXPECT_TRUE(kernel("", "", "48").hold({.n = 1000, .m = 1 << 12}));
+  // Set again between the comparison and the access.
+  const Bounded moved = kernel("", "ld.global.u32 %r10, [%rd2];\n", "32");
+  EXPECT_FALSE(moved.hold({.n = 1000, .m = 1 << 14}));
+}
+
+TEST(AccessBoundsTest, OnlyWhatComesToARegisterCounts) {
+  // Afterwards the register has something else.
+  const Bounded kernel("and.b32 %r10, %r5, 255;\n" + element("%r10") +
+                       "@%p1 bra NEXT;\nld.global.u32 %r10, [%rd2];\nNEXT:\n" + element("%r10"));
+  EXPECT_EQ(kernel.verdict.counts.bounded, 2u);
+  EXPECT_EQ(kernel.verdict.counts.accesses, 3u);
+  EXPECT_TRUE(kernel.hold({.p = kLow + kBytes - 1024}));
+}
+
+TEST(AccessBoundsTest, ARegisterOf32BitsIsShiftedAwayInAsManyTurns) {
+  const std::string body = "mov.u32 %r10, 0;\nmov.u32 %r11, %r1;\nLOOP:\n" + element("%r10") +
+                           "add.s32 %r10, %r10, 1;\nshr.{} %r11, %r11, 3;\n"
+                           "setp.ne.s32 %p2, %r11, 0;\n@%p2 bra LOOP;";
+  const auto with = [&](std::string_view type) {
+    std::string text = body;
+    return Bounded(text.replace(text.find("{}"), 2, type));
+  };
+  const Bounded kernel = with("u32");
+  EXPECT_EQ(kernel.verdict.counts.bounded, 1u);
+  EXPECT_TRUE(kernel.hold({.p = kLow + kBytes - 4 * 11}));
+  EXPECT_FALSE(kernel.hold({.p = kLow + kBytes - 4 * 10}));
+  // A negative number never becomes 0.
+  EXPECT_EQ(with("s32").verdict.counts.bounded, 0u);
+}
+
+TEST(AccessBoundsTest, WhatNoThreadComesToNeedsNoBound) {
+  const Bounded kernel("setp.lt.s32 %p1, %r4, %r1;\n@%p1 bra OUT;\n" + element("%r7"));
+  EXPECT_TRUE(kernel.hold({.n = 1000, .p = 0x1000 + kLow, .grid = 1 << 20, .block = 256}));
+  EXPECT_FALSE(kernel.hold({.n = 256, .grid = 1 << 20, .block = 256}));
+}
+
+TEST(AccessBoundsTest, WhatTwoNumbersShareCancelsOut) {
+  // a + 4 (x - y) with y = x - 3: without x it is one address.
+  const Bounded kernel("add.s32 %r10, %r7, -3;\nsub.s32 %r11, %r7, %r10;\n" + element("%r11"));
+  EXPECT_TRUE(kernel.hold({.p = kLow + kBytes - 16}));
+  EXPECT_FALSE(kernel.hold({.p = kLow + kBytes - 12}));
+  EXPECT_TRUE(kernel.hold({.p = kLow - 12}));
+}
+
+TEST(AccessBoundsTest, NumbersOfTwoTurnsShareNothing) {
+  // %r11 is what %r10 was in the turn before: the difference is anything from -255 to 255.
+  const Bounded kernel(
+      "mov.u32 %r11, 0;\nmov.u32 %r12, 0;\nLOOP:\nld.global.u32 %r9, [%rd2+1024];\n"
+      "and.b32 %r10, %r9, 255;\nsub.s32 %r13, %r10, %r11;\nadd.s32 %r13, %r13, 255;\n" +
+      element("%r13") +
+      "mov.u32 %r11, %r10;\nadd.s32 %r12, %r12, 1;\nsetp.lt.u32 %p2, %r12, %r2;\n"
+      "@%p2 bra LOOP;");
+  EXPECT_EQ(kernel.verdict.counts.bounded, 2u);
+  EXPECT_TRUE(kernel.hold({.p = kLow}));
+  EXPECT_FALSE(kernel.hold({.p = kLow - 4}));
+  EXPECT_TRUE(kernel.hold({.p = kLow + kBytes - 4 * 511}));
+  EXPECT_FALSE(kernel.hold({.p = kLow + kBytes - 4 * 510}));
+}
+
+TEST(AccessBoundsTest, ALaunchShowsThatRowsAreAligned) {
+  const Bounded kernel(
+      "mul.lo.s32 %r10, %r3, %r1;\nmul.wide.s32 %rd10, %r10, 4;\nadd.s64 %rd11, %rd2, %rd10;\n"
+      "st.global.v4.u32 [%rd11], {%r1, %r1, %r1, %r1};");
+  EXPECT_EQ(kernel.verdict.counts.bounded, 1u);
+  EXPECT_TRUE(kernel.hold({.n = 64}));
+  EXPECT_FALSE(kernel.hold({.n = 66}));
+  EXPECT_FALSE(kernel.hold({.n = 64, .p = kLow + 8}));
+}
+
+TEST(AccessBoundsTest, OnlyBitsOfAMaskAreLeft) {
+  const Bounded kernel("and.b32 %r10, %r5, 96;\n" + element("%r10"));
+  EXPECT_TRUE(kernel.hold({.p = kLow + kBytes - 4 * 97, .block = 128}));
+  EXPECT_FALSE(kernel.hold({.p = kLow + kBytes - 4 * 96, .block = 128}));
+  EXPECT_TRUE(kernel.hold({.p = kLow + kBytes - 4 * 65, .block = 96}));
+  EXPECT_FALSE(kernel.hold({.p = kLow + kBytes - 4 * 64, .block = 96}));
+}
+
+TEST(AccessBoundsTest, AGivenLaunchDecidesWhichAccessesHaveAClaim) {
+  const std::byte parameters[16] = {};
+  const LaunchValues launch{.parameters = parameters, .low = 0, .bytes = 4096};
+  EXPECT_EQ(Bounded(element("%r7") + element("%r1"), &launch).verdict.counts.bounded, 2u);
+  const LaunchValues beyond{
+      .parameters = parameters, .grid = {64, 1, 1}, .block = {256, 1, 1}, .low = 0, .bytes = 4096};
+  EXPECT_EQ(Bounded(element("%r7") + element("%r1"), &beyond).verdict.counts.bounded, 1u);
 }
 
 TEST(AccessBoundsTest, ACounterThatIsComparedForBeingDifferentMustMeetItsEnd) {
