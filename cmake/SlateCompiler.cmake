@@ -34,7 +34,9 @@ if(SLATE_SANITIZE)
   endif()
   add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${SLATE_SANITIZE};-fno-sanitize=${unchecked};-fno-sanitize-recover=all;-fno-omit-frame-pointer>")
   add_link_options(-fsanitize=${SLATE_SANITIZE})
-  # GCC's flow analysis invents null dereferences and uninitialised reads in instrumented code.
+endif()
+if(SLATE_SANITIZE OR CMAKE_UNITY_BUILD)
+  # GCC's flow analysis invents null dereferences and uninitialised reads in instrumented code, and in large units.
   target_compile_options(slate_options INTERFACE
     "$<$<COMPILE_LANGUAGE:CXX>:-Wno-null-dereference;-Wno-maybe-uninitialized>")
 endif()
