@@ -76,14 +76,16 @@ set_up_packages() {
   rm -f "$log"
 }
 
-# configure_and_build PRESET [TARGET...]: everything when no target is named. With SLATE_UNITY=1 up to sixteen files are
-# compiled as one, which takes half the processor's time where nothing is in the compiler's cache.
+# configure_and_build PRESET [TARGET...]: everything when no target is named. In a new build folder up to sixteen files
+# are compiled as one, which takes a third of the time; SLATE_UNITY=0 compiles each by itself. A folder stays as it is.
 configure_and_build() {
   local preset=$1 unity=()
   shift
   local log="$root/build/$preset.log"
   mkdir -p "$root/build"
-  [ -z "${SLATE_UNITY:-}" ] || unity=(-DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=16)
+  if [ "${SLATE_UNITY:-1}" = 1 ] && [ ! -e "$root/build/$preset/CMakeCache.txt" ]; then
+    unity=(-DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=16)
+  fi
   (cd "$root" && cmake --preset "$preset" "${unity[@]}") >"$log" 2>&1 || {
     tail -n 20 "$log" >&2
     die "configuring failed; the whole log is build/$preset.log"
