@@ -388,6 +388,19 @@ const Operand* Addresses::variable_behind(const Place& place) const {
   return variables_[*place.number];
 }
 
+std::optional<AddedNumber> number_added(const Instruction& instruction) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 32;
+  const auto& operands = instruction.operands;
+  const bool is_less = instruction.opcode == "sub";
+  if ((!is_less && instruction.opcode != "add") || operands.size() != 3) return std::nullopt;
+  const std::size_t place = !is_less && operands[1].kind == Operand::Kind::kInteger ? 1 : 2;
+  if (operands[place].kind != Operand::Kind::kInteger) return std::nullopt;
+  std::int64_t number = operands[place].integer;
+  if (ptx::type_bytes(instruction.type()) == 4) number = static_cast<std::int32_t>(number);
+  if (number < -kMost || number > kMost) return std::nullopt;
+  return AddedNumber{.to = &operands[3 - place], .number = is_less ? -number : number};
+}
+
 /// What a register that instruction `at` reads was converted from, a whole number of `from` bytes,
 /// to one of `to` bytes.
 std::optional<ReadRegister> Addresses::converted(std::uint32_t number, std::uint32_t at,

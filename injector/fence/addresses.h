@@ -49,6 +49,16 @@ struct ReadRegister {
   std::uint32_t reader = 0;
 };
 
+/// A number that an instruction adds to what an operand names.
+struct AddedNumber {
+  const ptx::Operand* to = nullptr;
+  std::int64_t number = 0;
+};
+
+/// Of an addition or subtraction of a number up to 2^32. Its type, guard and modifiers are not
+/// looked at.
+std::optional<AddedNumber> number_added(const ptx::Instruction& instruction);
+
 class Addresses {
  public:
   /// `tabled`: variables outside of the module, in their table's order. Requires: the arguments

@@ -405,20 +405,24 @@ std::uint32_t BoundFinder::with_conditions(std::uint32_t step, std::uint32_t num
   return step;
 }
 
-/// What a condition at the end of a turn says of the counter when it has been changed.
+/// What a condition at the end of a turn says of what the turn has made of the counter.
+std::optional<Limit> BoundFinder::limit_on_changed(std::uint32_t number, const Counter& counter,
+                                                   const Condition& condition) const {
+  const auto limit = conditions_.limit_on(counter.changed, condition);
+  const bool is_of_turn = limit &&
+                          flow_.block_of(limit->reader) == flow_.block_of(counter.change) &&
+                          limit->reader > counter.added &&
+                          (counter.changed != number || limit->reader > counter.change);
+  return is_of_turn ? limit : std::nullopt;
+}
+
+/// The same, also where what the counter was before is compared.
 std::optional<Limit> BoundFinder::limit_in_turn(std::uint32_t number, const Counter& counter,
                                                 const Condition& condition) const {
-  const std::uint32_t end = flow_.block_of(counter.change);
-  const auto is_here = [&](const std::optional<Limit>& limit) {
-    return limit && flow_.block_of(limit->reader) == end;
-  };
-  const auto changed = conditions_.limit_on(counter.changed, condition);
-  if (is_here(changed) && changed->reader > counter.added &&
-      (counter.changed != number || changed->reader > counter.change)) {
-    return changed;
-  }
+  if (const auto changed = limit_on_changed(number, counter, condition)) return changed;
   auto before = conditions_.limit_on(number, condition);
-  if (!is_here(before) || before->reader >= counter.change || counter.by != nullptr) {
+  if (!before || flow_.block_of(before->reader) != flow_.block_of(counter.change) ||
+      before->reader >= counter.change || counter.by != nullptr) {
     return std::nullopt;
   }
   before->offset -= counter.growth;
@@ -514,15 +518,11 @@ std::optional<std::uint32_t> BoundFinder::most_shifts(std::uint32_t number, cons
                                                       std::uint32_t at) {
   const auto stays = counters_.way_on(shifted, at);
   if (!stays) return std::nullopt;
-  const std::uint32_t end = flow_.block_of(shifted.change);
-  for (const Condition& condition : conditions_.between(end, *stays)) {
-    const auto limit = conditions_.limit_on(shifted.changed, condition);
-    const bool is_of_turn = limit && flow_.block_of(limit->reader) == end &&
-                            limit->reader > shifted.added &&
-                            (shifted.changed != number || limit->reader > shifted.change);
-    if (!is_of_turn || limit->kind != Limit::Kind::kUnequal || limit->is_cut ||
-        limit->offset != 0 || limit->other == nullptr ||
-        limit->other->kind != Operand::Kind::kInteger || limit->other->integer != 0) {
+  for (const Condition& condition : conditions_.between(flow_.block_of(shifted.change), *stays)) {
+    const auto limit = limit_on_changed(number, shifted, condition);
+    if (!limit || limit->kind != Limit::Kind::kUnequal || limit->is_cut || limit->offset != 0 ||
+        limit->other == nullptr || limit->other->kind != Operand::Kind::kInteger ||
+        limit->other->integer != 0) {
       continue;
     }
     const std::int64_t by = shifted.growth;

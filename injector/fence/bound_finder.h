@@ -73,6 +73,8 @@ class BoundFinder {
                                 const Counter* counter);
   bool counts(std::uint32_t number, const Limit& limit, std::uint32_t at,
               const Counter* counter) const;
+  std::optional<Limit> limit_on_changed(std::uint32_t number, const Counter& counter,
+                                        const Condition& condition) const;
   std::optional<Limit> limit_in_turn(std::uint32_t number, const Counter& counter,
                                      const Condition& condition) const;
   std::uint32_t growth(const Counter& counter, unsigned bits);

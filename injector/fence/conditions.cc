@@ -217,32 +217,26 @@ std::optional<Limit> Conditions::limit_of_sum(std::uint32_t number, std::uint32_
         made.has("cc") || !addresses_.dominates(definition, limit.reader)) {
       return std::nullopt;
     }
-    std::size_t source = 1;
     if (const auto half = addresses_.behind_widening(compared, limit.reader)) {
       limit.reader = half->reader;
       if (half->number == number) return limit;
       compared = half->number;
       continue;
     }
+    const Operand* source = &operands[1];
     if (made.opcode == "cvt") {
       const bool is_half = is_integer(made.type(1)) && ptx::type_bytes(made.type(1)) == 4 &&
                            ptx::type_bytes(made.type(0)) == 8;
       if (!is_half || registers_.bytes(compared) != 4) return std::nullopt;
       limit.is_cut = true;
-    } else if ((made.opcode == "add" || made.opcode == "sub") && operands.size() == 3 &&
-               ptx::type_bytes(made.type()) == registers_.bytes(compared)) {
-      if (made.opcode == "add" && operands[1].kind == Operand::Kind::kInteger) source = 2;
-      const Operand& constant = operands[3 - source];
-      if (constant.kind != Operand::Kind::kInteger) return std::nullopt;
-      std::int64_t by = constant.integer;
-      if (registers_.bytes(compared) == 4) by = static_cast<std::int32_t>(by);
-      if (by < -kMostOffset || by > kMostOffset) return std::nullopt;
-      limit.offset += made.opcode == "sub" ? -by : by;
     } else {
-      return std::nullopt;
+      const auto added = number_added(made);
+      if (!added || ptx::type_bytes(made.type()) != registers_.bytes(compared)) return std::nullopt;
+      limit.offset += added->number;
+      source = added->to;
     }
-    const auto before = registers_.of(operands[source]);
-    if (!before || operands[source].negated) return std::nullopt;
+    const auto before = registers_.of(*source);
+    if (!before || source->negated) return std::nullopt;
     limit.reader = definition;
     if (*before == number) return limit;
     compared = *before;

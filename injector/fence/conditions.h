@@ -54,7 +54,6 @@ class Conditions {
   static constexpr std::size_t kMost = 64;  // of one block
   static constexpr int kMostDepth = 16;     // of predicates made of predicates
   static constexpr int kMostSums = 4;       // between a register and the compared one
-  static constexpr std::int64_t kMostOffset = std::int64_t{1} << 32;
 
   const ptx::Instruction* last_of(std::uint32_t block) const;
   bool has_own(std::uint32_t block) const;

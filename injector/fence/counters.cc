@@ -10,7 +10,6 @@ using ptx::Instruction;
 using ptx::Operand;
 
 constexpr int kMostSums = 4;  // from a register to its new value
-constexpr std::int64_t kMostGrowth = std::int64_t{1} << 40;
 
 /// Whether it computes a whole number of so many bytes, always.
 bool is_plain(const Instruction& instruction, std::uint32_t bytes) {
@@ -52,21 +51,6 @@ Counters::Counters(const ptx::Function& function, const ControlFlow& flow,
   }
 }
 
-/// The number that an addition or subtraction adds to a register, and the operand of that one.
-std::optional<std::pair<std::int64_t, const Operand*>> Counters::number_added(
-    std::uint32_t added) const {
-  const Instruction& instruction = function_.instructions[added];
-  const auto& operands = instruction.operands;
-  const bool is_less = instruction.opcode == "sub";
-  if ((!is_less && instruction.opcode != "add") || operands.size() != 3) return std::nullopt;
-  const std::size_t place = !is_less && operands[1].kind == Operand::Kind::kInteger ? 1 : 2;
-  if (operands[place].kind != Operand::Kind::kInteger) return std::nullopt;
-  std::int64_t by = operands[place].integer;
-  if (ptx::type_bytes(instruction.type()) == 4) by = static_cast<std::int32_t>(by);
-  if (by < -kMostGrowth || by > kMostGrowth) return std::nullopt;
-  return std::pair(is_less ? -by : by, &operands[3 - place]);
-}
-
 /// The addition to the register, if the instruction is one, by way of others perhaps.
 std::optional<Counter> Counters::added_by(std::uint32_t number, std::uint32_t added) const {
   const Instruction& instruction = function_.instructions[added];
@@ -81,11 +65,11 @@ std::optional<Counter> Counters::added_by(std::uint32_t number, std::uint32_t ad
   Counter counter{.changed = *changed, .added = added};
   std::uint32_t reader = added;
   for (int i = 0; i < kMostSums; ++i) {
-    const auto more = number_added(reader);
+    const auto more = number_added(function_.instructions[reader]);
     if (!more) break;
-    counter.growth += more->first;
-    if (more->second->negated) return std::nullopt;
-    auto source = registers_.of(*more->second);
+    counter.growth += more->number;
+    if (more->to->negated) return std::nullopt;
+    auto source = registers_.of(*more->to);
     if (source && *source != number) {
       if (const auto half = addresses_.behind_widening(*source, reader)) {
         source = half->number;
@@ -205,29 +189,6 @@ bool Counters::is_in_front(const Counter& counter, std::uint32_t comparison) con
          (compared == first || !leads(flow_, flow_.block_of(counter.change), compared, first));
 }
 
-bool Counters::is_surely_written(std::uint32_t number, std::uint32_t at) const {
-  const auto writes = [&](std::uint32_t block, std::uint32_t end) {
-    return std::ranges::any_of(writes_[number], [&](std::uint32_t write) {
-      return flow_.block_of(write) == block && write < end && !function_.instructions[write].guard;
-    });
-  };
-  const std::uint32_t here = flow_.block_of(at);
-  if (writes(here, at)) return true;
-  std::vector<bool> seen(flow_.blocks().size(), false);
-  std::vector<std::uint32_t> waiting{0};
-  while (!waiting.empty()) {
-    const std::uint32_t block = waiting.back();
-    waiting.pop_back();
-    if (block == here) return false;
-    if (seen[block]) continue;
-    seen[block] = true;
-    const ControlFlow::Block& code = flow_.blocks()[block];
-    if (writes(block, code.end)) continue;
-    waiting.insert(waiting.end(), code.successors.begin(), code.successors.end());
-  }
-  return true;
-}
-
 template <typename Stop>
 void Counters::walk_back(std::uint32_t at, const Stop& stop) const {
   std::vector<bool> seen(flow_.blocks().size(), false);
@@ -274,6 +235,17 @@ bool Counters::is_unchanged(std::uint32_t number, std::uint32_t from, std::uint3
     return false;
   });
   return !is_written;
+}
+
+bool Counters::is_surely_written(std::uint32_t number, std::uint32_t at) const {
+  bool is_written = at != 0;
+  walk_back(at, [&](std::uint32_t i) {
+    const bool writes = std::ranges::binary_search(writes_[number], i);
+    if (writes && !function_.instructions[i].guard) return true;
+    is_written &= i != 0;  // the function begins there
+    return false;
+  });
+  return is_written;
 }
 
 }  // namespace slate::injector

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "injector/fence/addresses.h"
@@ -52,8 +51,6 @@ class Counters {
  private:
   std::optional<Counter> added_by(std::uint32_t number, std::uint32_t added) const;
   std::optional<Counter> shifted_by(std::uint32_t number, std::uint32_t shift) const;
-  std::optional<std::pair<std::int64_t, const ptx::Operand*>> number_added(
-      std::uint32_t added) const;
   using Change = std::optional<Counter> (Counters::*)(std::uint32_t, std::uint32_t) const;
   std::optional<Counter> find_by(std::uint32_t number, std::uint32_t at, Change change) const;
   /// Goes backwards from `at` on every way, until `stop` says of an instruction that it ends there.
