@@ -40,6 +40,8 @@ namespace slate::client {
 
 class Captures;
 
+/// More than 15 members and 25 functions, because each part is a member with a function that gives
+/// it.
 class Session {
  public:
   /// Connects. `serial` distinguishes the process's sessions.

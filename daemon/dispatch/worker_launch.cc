@@ -40,22 +40,21 @@ WorkerQueue::~WorkerQueue() {
   if (control_ != 0) memory_.give_back(control_, *share_);
 }
 
-Result<bool> WorkerQueue::prepare(device::Stream stream) {
-  if (control_ != 0) return false;
+/// One that `stream` cleans, unless it has one.
+Result<void> WorkerQueue::take_control_block(device::Stream stream) {
+  if (control_ != 0) return {};
   const auto control = memory_.take(*share_);
   if (!control) return std::unexpected(control.error());
   control_ = *control;
   const Box all{.width = watched_bytes(), .height = 1};
-  if (const auto done = device_.fill(control_, all.width, 0, all, stream); !done) {
-    return std::unexpected(done.error());
-  }
-  return true;
+  return device_.fill(control_, all.width, 0, all, stream);
 }
 
 Result<void> WorkerQueue::launch(const FormLaunch& launch, device::Stream stream,
                                  const WorkerTable* table) {
   stream_ = stream;
-  if (const auto prepared = prepare(stream); !prepared) return std::unexpected(prepared.error());
+  const device::Stream writing = launch.control.value_or(stream);
+  if (const auto taken = take_control_block(writing); !taken) return taken;
   if (resized_) {
     if (const auto done = device_.wait(stream, *resized_); !done) return done;
     if (table == nullptr) {
@@ -100,11 +99,14 @@ Result<void> WorkerQueue::launch(const FormLaunch& launch, device::Stream stream
     // otherwise take a stop back.
     const bool stopped =
         table != nullptr && std::ranges::all_of(*table, [](auto allowed) { return allowed == 0; });
-    if (const auto done = write_state(launch, is_static, stopped); !done) return done;
+    if (const auto done = write_state(launch, is_static, stopped, writing); !done) return done;
   }
   if (table != nullptr) {
-    const auto written = write_table(*table, stream);
+    const auto written = write_table(*table, writing);
     if (!written) return std::unexpected(written.error());
+    if (launch.control) {
+      if (const auto done = device_.wait(stream, *written); !done) return done;
+    }
   }
   if (launch.after) {
     if (const auto done = device_.wait(stream, *launch.after); !done) return done;
@@ -263,8 +265,9 @@ std::uint64_t WorkerQueue::watched_bytes() const {
   return memory_.dispatches() ? block + offsetof(DispatchState, parameters) : block;
 }
 
-/// In stream order, with everything that the dispatch kernel goes by.
-Result<void> WorkerQueue::write_state(const FormLaunch& launch, bool is_static, bool stopped) {
+/// With everything that the dispatch kernel goes by.
+Result<void> WorkerQueue::write_state(const FormLaunch& launch, bool is_static, bool stopped,
+                                      device::Stream stream) {
   const auto copy = free_copy(states_, sizeof(DispatchState));
   if (!copy) return std::unexpected(copy.error());
   LaunchParameters ours = parameters_;
@@ -293,9 +296,9 @@ Result<void> WorkerQueue::write_state(const FormLaunch& launch, bool is_static, 
   const std::uint64_t used = offsetof(DispatchState, parameters) + state.parameter_bytes;
   const auto done =
       device_.copy(Place::on_device(state_address(), 0), Place::on_host((*copy)->bytes.data(), 0),
-                   {.width = used, .height = 1}, stream_);
+                   {.width = used, .height = 1}, stream);
   if (!done) return done;
-  return device_.record((*copy)->copied, stream_);
+  return device_.record((*copy)->copied, stream);
 }
 
 Result<void> WorkerQueue::start_dispatch() {

@@ -74,6 +74,10 @@ struct FormLaunch {
   std::optional<TaskSizes> task_sizes;  // nothing: default_task_sizes()
   /// Event that the workers wait for; the table, if there is one, is written at once.
   std::optional<device::Event> after;
+  /// Stream through which the launch may be resized before it has begun. What is written for it
+  /// comes ahead of that, also where the launch's stream waits for long. Requires: a table, and the
+  /// queue's launch before has ended.
+  std::optional<device::Stream> control;
 };
 
 /// What a dispatch kernel has reported of the last launch.
@@ -103,11 +107,8 @@ class WorkerQueue {
   WorkerQueue(const WorkerQueue&) = delete;
   WorkerQueue& operator=(const WorkerQueue&) = delete;
 
-  /// Takes a control block, cleaned by `stream`, unless it has one; launch() would do the same.
-  /// Returns true if it was done now, kLimit if none is left. Before the launch begins, the caller
-  /// must wait for the cleaning to read the block's words.
-  Result<bool> prepare(device::Stream stream);
-  /// Starts the kernel's workers on `stream`: on all its SMs, or as `table` says.
+  /// Starts the kernel's workers on `stream`: on all its SMs, or as `table` says. Errors: kLimit
+  /// when no control block is left.
   /// Requires:
   /// - can_be_numbered(grid),
   /// - `stream` runs this after the launch before, with all workers that were added to it,
@@ -117,7 +118,8 @@ class WorkerQueue {
 
   /// Writes a new table through `control`, a stream that does not wait for ours. Workers beyond the
   /// table leave when they have finished their tasks. On the device, the next launch() waits for
-  /// the copy. Requires: one `control` for all resizes between two launches.
+  /// the copy. Requires: one `control` for all resizes between two launches, which the launch was
+  /// told (FormLaunch::control) or has begun before.
   Result<void> resize(const WorkerTable& table, device::Stream control);
   /// Adds up to `workers` workers to the running launch, on `stream`. They leave at once if the
   /// launch has finished, or the placement has no room. While the SMs are full they wait, ahead of
@@ -136,8 +138,7 @@ class WorkerQueue {
   /// Whether the dispatch kernel starts the last launch's workers.
   bool by_device() const { return dispatch_ != device::Function{}; }
   /// Has the dispatch kernel leave when the last worker of its epoch has left. Work that waits for
-  /// the stream may go on then. If the launch may not have begun, the caller must repeat this until
-  /// the kernel has left.
+  /// the stream may go on then. Requires: as resize().
   Result<void> stop(device::Stream control);
   /// Starts the dispatch kernel again for the blocks that are left. Requires: it was seen to have
   /// stopped.
@@ -178,8 +179,10 @@ class WorkerQueue {
   };
   using HostCopies = std::vector<std::unique_ptr<HostCopy>>;
 
+  Result<void> take_control_block(device::Stream stream);
   Result<void> start(std::uint32_t workers, std::uint32_t flags, device::Stream stream);
-  Result<void> write_state(const FormLaunch& launch, bool is_static, bool stopped);
+  Result<void> write_state(const FormLaunch& launch, bool is_static, bool stopped,
+                           device::Stream stream);
   Result<void> start_dispatch();
   device::Address state_address() const;
   Result<HostCopy*> free_copy(HostCopies& copies, std::size_t bytes);

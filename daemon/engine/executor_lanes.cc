@@ -218,7 +218,7 @@ void Executor::look_after(const std::shared_ptr<Client>& client) {
 
 /// Does what a lane needs that has begun and not finished. Requires: the client's mutex is held.
 Result<void> Executor::tend(Client& client, ActiveLane& lane, const LaneSteering::State& state) {
-  if (client.abandoned.load()) return steering_.give_up(lane, state);
+  if (client.abandoned.load()) return steering_.give_up(lane);
   return watch_launched(client, lane, steering_.tend(client.streams, lane, state));
 }
 

@@ -391,17 +391,10 @@ Result<injector::Form> Executor::launch_lane(Client& client, FunctionRecord& ker
   if (!lane_stream) return std::unexpected(lane_stream.error());
   WorkerQueue* const queue = queue_of(client, lane->queue, memory);
   if (queue == nullptr) return fail(ErrorCode::kLimit, "no control block is left");
-  // Cleaned by the stream that the lane waits for.
-  const auto fresh = queue->prepare(stream.device);
-  if (!fresh) return std::unexpected(fresh.error());
   auto begin = SharedEvent::make(device_, false);
   if (!begin) return std::unexpected(begin.error());
   if (const auto done = device_.record((*begin)->get(), stream.device); !done) {
     return std::unexpected(done.error());
-  }
-  if (*fresh) {
-    const auto waited = device_.wait(*lane_stream, (*begin)->get());
-    if (!waited) return std::unexpected(waited.error());
   }
   for (const WorkerLane::Side& side : lane->sides) {
     const auto waited = device_.wait(*lane_stream, side.end->get());
@@ -415,6 +408,7 @@ Result<injector::Form> Executor::launch_lane(Client& client, FunctionRecord& ker
   target.queue = queue;
   target.table = &table;
   target.after = (*begin)->get();
+  target.control = steering_.control();
   target.dispatches = forms_.dispatch() == DispatchChoice::kDevice;
   target.task_size = start.task_size;
   target.prefetch = start.prefetch;

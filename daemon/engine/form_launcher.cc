@@ -109,6 +109,10 @@ class Launcher {
       }
       refuse_worker(kernel_, spec_);
     }
+    if (target_.after) {
+      const auto waits = device_.wait(target_.stream, *target_.after);
+      if (!waits) return std::unexpected(waits.error());
+    }
     if (form == injector::Form::kSlice && prepare(kernel_.slice, kernel_.forms->slice)) {
       return counted(injector::Form::kSlice, launch_slices());
     }
@@ -162,6 +166,7 @@ class Launcher {
     form_.spares_per_sm = room() - workers;
     form_.sms = target_.sms;
     form_.after = target_.after;
+    form_.control = target_.control;
     form_.prefetch = target_.prefetch;
     if (target_.task_size != 0) form_.task_sizes = task_sizes(target_.task_size);
     form_.independent_blocks = kernel_.forms->analysis.independent_blocks;

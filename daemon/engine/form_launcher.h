@@ -57,16 +57,17 @@ bool is_plain(const device::LaunchSpec& spec);
 /// Where and how to launch.
 struct LaunchTarget {
   device::Stream stream{};
-  std::uint32_t sms = 0;               // SMs of the stream's partition; 0: all
-  std::uint32_t most_per_sm = 0;       // the most workers on an SM; 0: as many as fit
-  bool ahead = false;                  // whether its blocks go before others'
-  bool shares_sms = false;             // whether its SMs are shared with others' blocks
-  WorkerQueue* queue = nullptr;        // worker form: its queue
-  const WorkerTable* table = nullptr;  // worker form: its table; may be null
-  std::optional<device::Event> after;  // worker form: event to wait for
-  bool dispatches = false;             // worker form: by the dispatch kernel, if there is one
-  std::uint32_t task_size = 0;         // worker form: blocks of a task; 0: the usual number
-  bool prefetch = true;                // worker form: whether tasks are prefetched
+  std::uint32_t sms = 0;                  // SMs of the stream's partition; 0: all
+  std::uint32_t most_per_sm = 0;          // the most workers on an SM; 0: as many as fit
+  bool ahead = false;                     // whether its blocks go before others'
+  bool shares_sms = false;                // whether its SMs are shared with others' blocks
+  WorkerQueue* queue = nullptr;           // worker form: its queue
+  const WorkerTable* table = nullptr;     // worker form: its table; may be null
+  std::optional<device::Event> after;     // event to wait for
+  std::optional<device::Stream> control;  // worker form: stream of its resizes
+  bool dispatches = false;                // worker form: by the dispatch kernel, if there is one
+  std::uint32_t task_size = 0;            // worker form: blocks of a task; 0: the usual number
+  bool prefetch = true;                   // worker form: whether tasks are prefetched
   /// Slice form: blocks of the grid, in its own order. `slice_count` 0: all of them, in a few
   /// slices.
   std::uint64_t slice_first = 0, slice_count = 0;

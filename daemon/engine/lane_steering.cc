@@ -190,18 +190,18 @@ LaneSteering::Launched LaneSteering::tend_dispatched(ActiveLane& lane, const Sta
   if (lane.emptied) {
     return nothing_launched(dispatch.nobody ? show(lane, lane.placement) : Result<void>());
   }
-  // The workers that are there know of more room only when all have left.
-  if (!std::exchange(lane.grows, false) || state.room_left == 0) return device::Stream{};
+  // The workers that are there know of more room only when all have left. Those of the first epoch,
+  // while it has not begun, come to the newest table anyway.
+  const bool grows = std::exchange(lane.grows, false) && dispatch.epochs > 0;
+  if (!grows || state.room_left == 0) return device::Stream{};
   lane.emptied = true;
   return nothing_launched(queue.resize(partitions_.table(scheduler::Placement{}), control_));
 }
 
-Result<void> LaneSteering::give_up(ActiveLane& lane, const State& state) {
-  if (!lane.placement.empty()) {
-    lane.placement = {};
-    return rests_.load() > 0 ? Result<void>() : show(lane, {});
-  }
-  return state.dispatch ? lane.lane->queue->stop(control_) : Result<void>();
+Result<void> LaneSteering::give_up(ActiveLane& lane) {
+  if (lane.placement.empty()) return {};
+  lane.placement = {};
+  return rests_.load() > 0 ? Result<void>() : show(lane, {});
 }
 
 Result<void> LaneSteering::put_back(ActiveLane& lane) {

@@ -69,6 +69,8 @@ class LaneSteering {
   bool set_up();
 
   // Requires from here on: set_up() was true, or there is no lane.
+  /// The stream of everything that is written for lanes, in the order of the calls.
+  device::Stream control() const { return control_; }
   /// The table that a launch begins with; without SMs during a rest.
   WorkerTable first_table(const scheduler::Placement& placement) const;
   /// Whether the work before it on its stream has ended, as far as is known now.
@@ -88,7 +90,7 @@ class LaneSteering {
   Launched tend(StreamTable& streams, ActiveLane& lane, const State& state);
   /// As tend(), for a lane whose session has gone. Nobody wants the rest. The control block, which
   /// is not clean then, is given back with the lane and cleaned by its next user.
-  Result<void> give_up(ActiveLane& lane, const State& state);
+  Result<void> give_up(ActiveLane& lane);
 
   // During a rest no lane's workers are on the device.
   /// One rest more. Returns whether it is the only one: the caller takes all lanes off then. A

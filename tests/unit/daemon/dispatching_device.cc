@@ -196,6 +196,8 @@ Result<void> DispatchingDevice::launch_workers(Dispatch& dispatch, const Dispatc
 std::uint32_t DispatchingDevice::end_of(Dispatch& dispatch) {
   auto state = std::make_unique<DispatchState>();
   while (!dispatch.cancelled) {
+    while (epochs_held_ && !dispatch.cancelled)
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
     read(dispatch, dispatch.state, state.get(), sizeof(*state));
     std::uint32_t ends[2] = {};
     read(dispatch, state->control_state, ends, sizeof(ends));

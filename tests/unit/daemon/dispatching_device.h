@@ -20,6 +20,8 @@ class DispatchingDevice : public ForwardingDevice {
 
   /// From now on the dispatch kernels' launches of workers fail.
   void refuse_workers() { refuses_workers_ = true; }
+  /// Whether dispatch kernels that have begun wait before their next epoch.
+  void hold_epochs(bool held) { epochs_held_ = held; }
   /// Dispatch kernels launched so far, and epochs that they began.
   int dispatches() const { return dispatches_; }
   int epochs() const { return epochs_; }
@@ -55,7 +57,7 @@ class DispatchingDevice : public ForwardingDevice {
   std::mutex mutex_;                                      // guards what follows
   std::map<device::Function, device::Function> workers_;  // by dispatch kernel
   std::vector<std::unique_ptr<Dispatch>> runs_;
-  std::atomic<bool> refuses_workers_{false};
+  std::atomic<bool> refuses_workers_{false}, epochs_held_{false};
   std::atomic<int> dispatches_{0}, epochs_{0};
 };
 

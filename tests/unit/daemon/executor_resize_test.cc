@@ -378,6 +378,27 @@ TEST_P(DispatchTest, MoreRoomBringsAllWorkersAnewFromTheDevice) {
   EXPECT_EQ(forms_->dispatched(), 1u);
 }
 
+TEST_P(DispatchTest, MoreRoomBeforeTheFirstWorkersIsTheirs) {
+  start_obedient();
+  policy_->start_on({.first = 0, .count = 1});
+  auto client = connect();
+  client->load();
+  const std::uint64_t address = client->allocate(kBlocks * 4);
+  client->fill(0, address, kBlocks * 4);
+  dispatching_->hold_epochs(true);
+  client->launch(0, kBlocks, Parameters{address, 5, 1});
+  while (dispatching_->dispatches() == 0) std::this_thread::sleep_for(1ms);
+  resize({.first = 0, .count = 4});
+  std::this_thread::sleep_for(50 * LaneSteering::kTick);
+  dispatching_->hold_epochs(false);
+  const auto limit = std::chrono::steady_clock::now() + 20s;
+  while (policy_->ended.load() == 0 && std::chrono::steady_clock::now() < limit)
+    std::this_thread::sleep_for(1ms);
+  ASSERT_EQ(policy_->ended.load(), 1) << "its table is empty, and nobody is there who could leave";
+  EXPECT_EQ(dispatching_->epochs(), 1);
+  for (const std::uint32_t word : client->read(address, kBlocks)) ASSERT_EQ(word, 5u);
+}
+
 TEST_P(DispatchTest, LessRoomNeedsNoNewWorkers) {
   start_obedient();
   auto client = connect();

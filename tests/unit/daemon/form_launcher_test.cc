@@ -31,7 +31,8 @@ class FormLauncherTest : public testing::Test {
   ~FormLauncherTest() override { device_.destroy_stream(stream_); }
 
   /// The form that a launch with blocks of so many threads takes, if the worker's is wished.
-  injector::Form launch(std::uint32_t threads, std::uint32_t most_per_sm = 0) {
+  injector::Form launch(std::uint32_t threads, std::uint32_t most_per_sm = 0,
+                        std::optional<device::Event> after = {}) {
     WorkerQueue queue(device_, *service_.control_memory());
     std::vector<std::byte> parameters(8);
     device::LaunchSpec spec;
@@ -44,6 +45,7 @@ class FormLauncherTest : public testing::Test {
     target.sms = 4;
     target.most_per_sm = most_per_sm;
     target.queue = &queue;
+    target.after = after;
     const auto form =
         launch_in_form(device_, service_, kernel_, spec, injector::Form::kWorker, target);
     EXPECT_TRUE(form) << form.error().message;
@@ -106,6 +108,27 @@ TEST_F(FormLauncherTest, WhatWasRefusedOnceIsNotWishedAgain) {
   EXPECT_EQ(launch(256), injector::Form::kNative);
   EXPECT_FALSE(may_be_worker({1000, 1, 1}, {256, 1, 1}));
   EXPECT_TRUE(may_be_worker({1000, 1, 1}, {128, 1, 1})) << "smaller blocks may have room";
+}
+
+TEST_F(FormLauncherTest, WhatRunsNativelyAfterAllWaitsForTheWorkBeforeItToo) {
+  forms_.worker = "missing";
+  forms_.compact_worker.clear();
+  const device::Stream earlier = *device_.create_stream(0, device::kWholeDevice);
+  const device::Event over = *device_.create_event(false);
+  device_.hold(true);
+  ASSERT_TRUE(device_.record(over, earlier));
+  EXPECT_EQ(launch(256, 0, over), injector::Form::kNative);
+  while (device_.step(stream_)) {
+  }
+  EXPECT_TRUE(device_.trace().empty());
+  while (device_.step(earlier)) {
+  }
+  while (device_.step(stream_)) {
+  }
+  EXPECT_EQ(device_.trace().size(), 1u);
+  device_.hold(false);
+  device_.destroy_event(over);
+  device_.destroy_stream(earlier);
 }
 
 TEST_F(FormLauncherTest, WhatCannotBeNumberedRunsNatively) {

@@ -38,6 +38,13 @@ class WorkerQueueTest : public testing::Test {
     while (device_.step(stream)) {
     }
   }
+  /// Workers withheld from the first SM, in the device's memory.
+  std::uint32_t withheld() const {
+    std::uint32_t word = 0;
+    const device::Address at = queue_->control().base + injector::ControlBlock::kSmOffset;
+    std::memcpy(&word, reinterpret_cast<const void*>(at), sizeof(word));
+    return word >> 16;
+  }
   /// Pieces of work so far that begin like this.
   std::size_t ran(const std::string& name) const {
     return static_cast<std::size_t>(std::ranges::count_if(
@@ -87,6 +94,29 @@ TEST_F(WorkerQueueTest, ALaunchComesBehindTheTablesOfTheOneBefore) {
   run_dry(control_);
   run_dry(stream_);
   EXPECT_EQ(ran("workers"), 2u);
+}
+
+TEST_F(WorkerQueueTest, AResizeComesBehindTheTableThatItsLaunchBeganWith) {
+  const WorkerTable nowhere(memory_->sm_count(), 0);
+  device_.hold(true);
+  launch_.control = control_;
+  ASSERT_TRUE(queue_->launch(launch_, stream_, &nowhere));
+  ASSERT_TRUE(queue_->resize(table_, control_));
+  run_dry(control_);
+  run_dry(stream_);
+  EXPECT_EQ(ran("workers"), 1u);
+  EXPECT_EQ(withheld(), injector::kMostWorkers - 1);
+}
+
+TEST_F(WorkerQueueTest, WhatALaunchThatMayBeResizedReadsIsThereBeforeIt) {
+  device_.hold(true);
+  launch_.control = control_;
+  ASSERT_TRUE(queue_->launch(launch_, stream_, &table_));
+  run_dry(stream_);
+  EXPECT_EQ(ran("workers"), 0u);
+  run_dry(control_);
+  run_dry(stream_);
+  EXPECT_EQ(ran("workers"), 1u);
 }
 
 TEST_F(WorkerQueueTest, TablesUnderWayAreKnown) {
@@ -171,16 +201,9 @@ TEST_F(DispatchQueueTest, ALaunchThatBeginsOffTheDeviceIsStoppedFromTheStart) {
 }
 
 // Or else a dispatch kernel could wait at an empty table, and be waited for.
-TEST_F(DispatchQueueTest, AnEmptyTableIsNeverWithoutTheStopThatCameBehindIt) {
+TEST_F(DispatchQueueTest, ALaunchThatIsTakenOffBeforeItsBeginStaysOff) {
   const WorkerTable nowhere(memory_->sm_count(), 0);
-  const auto is_empty = [&] {
-    std::uint32_t word = 0;
-    std::memcpy(
-        &word,
-        reinterpret_cast<const void*>(queue_->control().base + injector::ControlBlock::kSmOffset),
-        sizeof(word));
-    return word >> 16 == injector::kMostWorkers;
-  };
+  launch_.control = control_;
   for (int between = 0; between < 8; ++between) {
     ASSERT_TRUE(queue_->launch(launch_, stream_, &table_));
     run_dry(stream_);
@@ -191,7 +214,8 @@ TEST_F(DispatchQueueTest, AnEmptyTableIsNeverWithoutTheStopThatCameBehindIt) {
     for (int i = 0; i < between; ++i) device_.step(stream_);
     run_dry(control_);
     run_dry(stream_);
-    EXPECT_TRUE(!is_empty() || state().stop == 1) << between;
+    EXPECT_EQ(withheld(), injector::kMostWorkers) << between;
+    EXPECT_EQ(state().stop, 1u) << between;
     device_.hold(false);
   }
 }
