@@ -20,13 +20,11 @@ Answer launch(Session& session, const void* symbol, const client::Function& func
               const LaunchArguments& call) {
   auto stream = stream_id(session, call.stream, call.zero);
   if (!stream) return std::unexpected(stream.error());
-  const client::LaunchConfig config{{call.grid.x, call.grid.y, call.grid.z},
-                                    {call.block.x, call.block.y, call.block.z},
-                                    call.shared,
-                                    *stream,
-                                    call.changes.cooperative,
-                                    call.changes.cluster,
-                                    call.changes.overlaps};
+  const client::LaunchConfig config = client::changed({{call.grid.x, call.grid.y, call.grid.z},
+                                                       {call.block.x, call.block.y, call.block.z},
+                                                       call.shared,
+                                                       *stream},
+                                                      call.changes);
   if (config.cooperative || config.cluster[0] != 0) [[unlikely]] {
     if (auto ok = client::check_special(session, function, config); !ok) return ok;
   }

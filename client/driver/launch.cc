@@ -37,13 +37,8 @@ CUresult launch(CUfunction handle, const Call& call) noexcept {
     const client::Function& function = **loaded;
     auto stream = stream_id(session, call.stream);
     if (!stream) return std::unexpected(stream.error());
-    const client::LaunchConfig config{call.grid,
-                                      call.block,
-                                      call.shared,
-                                      *stream,
-                                      call.changes.cooperative,
-                                      call.changes.cluster,
-                                      call.changes.overlaps};
+    const client::LaunchConfig config =
+        client::changed({call.grid, call.block, call.shared, *stream}, call.changes);
     if (config.cooperative || config.cluster[0] != 0) [[unlikely]] {
       if (auto ok = client::check_special(session, function, config); !ok) return ok;
     }

@@ -8,6 +8,7 @@
 
 #include "client/session/captures.h"
 #include "client/session/graph_work.h"
+#include "client/session/kernels.h"
 #include "client/session/refused.h"
 #include "client/session/session.h"
 
@@ -30,6 +31,12 @@ struct LaunchChanges {
   std::array<std::uint32_t, 3> cluster{0, 0, 0};
   bool overlaps = false;
 };
+inline LaunchConfig changed(LaunchConfig launch, const LaunchChanges& changes) {
+  launch.cooperative = changes.cooperative;
+  launch.cluster = changes.cluster;
+  launch.overlaps = changes.overlaps;
+  return launch;
+}
 /// Takes from an attribute what changes the launch. `number`: CU_LAUNCH_ATTRIBUTE_*. `value`: the
 /// union of values, in which CUDA's APIs have members of the same names.
 template <typename Value>
