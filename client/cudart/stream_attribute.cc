@@ -10,14 +10,22 @@ namespace {
 using Value = client::StreamAttributes::Value;
 static_assert(sizeof(Value) == sizeof(cudaStreamAttrValue));
 
-cudaError_t get(cudaStream_t stream, cudaStreamAttrID attribute, cudaStreamAttrValue* value,
-                DefaultStream zero) {
-  const int number = attribute;
+/// Runs `body`, a (Session&, stream's id) -> Answer, if there is a value, or a place for one.
+template <typename Body>
+cudaError_t about_value(cudaStream_t stream, DefaultStream zero, const cudaStreamAttrValue* value,
+                        const Body& body) {
   return with_session([&](Session& session) -> Answer {
     const auto id = stream_id(session, stream, zero);
     if (!id) return std::unexpected(id.error());
     if (value == nullptr) return deny(cudaErrorInvalidValue);
-    const auto told = client::attribute_of_stream(session, *id, number);
+    return body(session, *id);
+  });
+}
+
+cudaError_t get(cudaStream_t stream, cudaStreamAttrID attribute, cudaStreamAttrValue* value,
+                DefaultStream zero) {
+  return about_value(stream, zero, value, [&](Session& session, std::uint64_t id) -> Answer {
+    const auto told = client::attribute_of_stream(session, id, number_of(attribute));
     if (!told) return std::unexpected<Failure>(told.error());
     *value = std::bit_cast<cudaStreamAttrValue>(*told);
     return {};
@@ -26,12 +34,9 @@ cudaError_t get(cudaStream_t stream, cudaStreamAttrID attribute, cudaStreamAttrV
 
 cudaError_t set(cudaStream_t stream, cudaStreamAttrID attribute, const cudaStreamAttrValue* value,
                 DefaultStream zero) {
-  const int number = attribute;
-  return with_session([&](Session& session) -> Answer {
-    const auto id = stream_id(session, stream, zero);
-    if (!id) return std::unexpected(id.error());
-    if (value == nullptr) return deny(cudaErrorInvalidValue);
-    return client::set_attribute_of_stream(session, *id, number, std::bit_cast<Value>(*value));
+  return about_value(stream, zero, value, [&](Session& session, std::uint64_t id) -> Answer {
+    return client::set_attribute_of_stream(session, id, number_of(attribute),
+                                           std::bit_cast<Value>(*value));
   });
 }
 
