@@ -11,10 +11,6 @@ namespace {
 
 static_assert(client::kArrayMemoryLater == (cudaArraySparse | cudaArrayDeferredMapping));
 
-cudaArray_t array_handle(std::uint64_t id) {
-  return reinterpret_cast<cudaArray_t>(pointer_to(id));
-}
-
 client::ArrayWish wish_of(const cudaChannelFormatDesc& description, const cudaExtent& extent,
                           unsigned flags) {
   return {format_of(description), {extent.width, extent.height, extent.depth}, flags};
@@ -24,10 +20,8 @@ cudaError_t make_array(cudaArray_t* array, const cudaChannelFormatDesc* descript
                        const cudaExtent& extent, unsigned flags) {
   return with_session([&](Session& session) -> Answer {
     if (array == nullptr || description == nullptr) return deny(cudaErrorInvalidValue);
-    const auto id = client::create_program_array(session, wish_of(*description, extent, flags));
-    if (!id) return std::unexpected<Failure>(id.error());
-    *array = array_handle(*id);
-    return {};
+    return give_address(
+        array, client::create_program_array(session, wish_of(*description, extent, flags)));
   });
 }
 
@@ -123,11 +117,8 @@ cudaError_t cudaMallocMipmappedArray(cudaMipmappedArray_t* array,
                                      unsigned levels, unsigned flags) {
   return with_session([&](Session& session) -> Answer {
     if (array == nullptr || description == nullptr) return deny(cudaErrorInvalidValue);
-    const auto id =
-        client::create_mipmapped_array(session, wish_of(*description, extent, flags), levels);
-    if (!id) return std::unexpected<Failure>(id.error());
-    *array = reinterpret_cast<cudaMipmappedArray_t>(pointer_to(*id));
-    return {};
+    return give_address(array, client::create_mipmapped_array(
+                                   session, wish_of(*description, extent, flags), levels));
   });
 }
 cudaError_t cudaGetMipmappedArrayLevel(cudaArray_t* level, cudaMipmappedArray_const_t array,
@@ -138,7 +129,7 @@ cudaError_t cudaGetMipmappedArrayLevel(cudaArray_t* level, cudaMipmappedArray_co
     if (!entry) return std::unexpected(entry.error());
     const std::uint64_t id = session.arrays().table().level(entry->array, number);
     if (id == 0) return deny(cudaErrorInvalidValue);
-    *level = array_handle(id);
+    *level = client::address_as<cudaArray_t>(id);
     return {};
   });
 }

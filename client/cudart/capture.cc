@@ -54,10 +54,7 @@ cudaError_t end_capture(cudaStream_t stream, cudaGraph_t* graph, DefaultStream z
 cudaError_t tell_status(cudaStream_t stream, cudaStreamCaptureStatus* status, DefaultStream zero) {
   return about_capture(stream, zero, [&](Captures& captures, std::uint64_t id) -> Answer {
     if (status == nullptr) return deny(cudaErrorInvalidValue);
-    const auto state = captures.state(id);
-    if (!state) return std::unexpected<Failure>(state.error());
-    *status = static_cast<cudaStreamCaptureStatus>(*state);
-    return {};
+    return give(status, captures.state(id));
   });
 }
 
@@ -140,9 +137,7 @@ cudaError_t cudaStreamUpdateCaptureDependencies_ptsz(cudaStream_t stream, cudaGr
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
   return answer([&]() -> Answer {
     if (mode == nullptr) return deny(cudaErrorInvalidValue);
-    const auto before = slate::client::exchange_capture_mode(mode_of(*mode));
-    if (!before) return std::unexpected<Failure>(before.error());
-    return give(mode, static_cast<cudaStreamCaptureMode>(*before));
+    return give(mode, slate::client::exchange_capture_mode(mode_of(*mode)));
   });
 }
 

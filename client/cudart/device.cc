@@ -168,10 +168,7 @@ cudaError_t cudaDeviceGetLimit(std::size_t* value, cudaLimit limit) {
   const int number = limit;
   return with_session([&](Session& session) -> Answer {
     if (value == nullptr) return deny(cudaErrorInvalidValue);
-    const auto known = Process::get().limits().get(session, number);
-    if (!known) return std::unexpected<Failure>(known.error());
-    *value = *known;
-    return {};
+    return give(value, Process::get().limits().get(session, number));
   });
 }
 

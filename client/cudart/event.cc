@@ -13,10 +13,7 @@ static_assert(client::kEventBlockingSync == cudaEventBlockingSync &&
 cudaError_t create(cudaEvent_t* event, unsigned flags) {
   return with_session([&](Session& session) -> Answer {
     if (event == nullptr) return deny(cudaErrorInvalidValue);
-    const auto id = client::create_program_event(session, flags);
-    if (!id) return std::unexpected<Failure>(id.error());
-    *event = static_cast<cudaEvent_t>(pointer_to(*id));
-    return {};
+    return give_address(event, client::create_program_event(session, flags));
   });
 }
 
@@ -60,9 +57,7 @@ cudaError_t cudaIpcOpenEventHandle(cudaEvent_t* event, cudaIpcEventHandle_t hand
     if (!id && id.error().code == ErrorCode::kInvalidHandle) {
       return deny(cudaErrorMapBufferObjectFailed);
     }
-    if (!id) return std::unexpected<Failure>(id.error());
-    *event = static_cast<cudaEvent_t>(pointer_to(*id));
-    return {};
+    return give_address(event, id);
   });
 }
 

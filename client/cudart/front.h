@@ -102,18 +102,25 @@ inline Maybe<client::Function*> loaded_function(Session& session, const void* fu
 }
 
 /// Writes a value to a place of the caller's.
-template <typename T>
-Answer give(T* where, const T& value) {
+template <typename T, typename U>
+Answer give(T* where, const U& value) {
   if (where == nullptr) return deny(cudaErrorInvalidValue);
-  *where = value;
+  *where = static_cast<T>(value);
   return {};
 }
 
 /// Writes the value, if there is one.
-template <typename T>
-Answer give(T* where, const Allowed<T>& value) {
+template <typename T, typename U, typename E>
+Answer give(T* where, const std::expected<U, E>& value) {
   if (!value) return std::unexpected<Failure>(value.error());
   return give(where, *value);
+}
+
+/// Writes an address, or the handle that an id is to the program, if there is one.
+template <typename T, typename E>
+Answer give_address(T* where, const std::expected<std::uint64_t, E>& value) {
+  if (!value) return std::unexpected<Failure>(value.error());
+  return give(where, client::address_as<T>(*value));
 }
 
 /// Refuses work that cannot be captured, if its stream captures or it would break a capture.

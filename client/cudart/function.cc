@@ -44,10 +44,7 @@ cudaError_t ask_about_clusters(int* value, const void* symbol, const cudaLaunchC
       const auto& size = config->attrs[i].val.clusterDim;
       asked.cluster = {size.x, size.y, size.z};
     }
-    const auto answer = session.kernels().ask_about_clusters(function, asked, largest);
-    if (!answer) return std::unexpected<Failure>(answer.error());
-    *value = static_cast<int>(*answer);
-    return {};
+    return give(value, session.kernels().ask_about_clusters(function, asked, largest));
   });
 }
 

@@ -23,10 +23,7 @@ cudaError_t cudaDeviceGetGraphMemAttribute(int device, cudaGraphMemAttributeType
   return with_session([&](Session&) -> Answer {
     if (auto ok = check_device(device); !ok) return ok;
     if (value == nullptr) return deny(cudaErrorInvalidValue);
-    const auto its = GraphMemory::attribute(number);
-    if (!its) return std::unexpected<Failure>(its.error());
-    *static_cast<std::uint64_t*>(value) = *its;
-    return {};
+    return give(static_cast<std::uint64_t*>(value), GraphMemory::attribute(number));
   });
 }
 

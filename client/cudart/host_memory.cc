@@ -17,10 +17,7 @@ cudaError_t allocate(void** address, std::size_t bytes, unsigned flags) {
     if (auto ok = session.captures().check_allows(); !ok) return ok;
     if (bytes == 0) return {};
     const bool mapped = (flags & cudaHostAllocMapped) != 0;
-    const auto made = client::allocate_pinned(session, bytes, mapped, flags);
-    if (!made) return std::unexpected<Failure>(made.error());
-    *address = *made;
-    return {};
+    return give(address, client::allocate_pinned(session, bytes, mapped, flags));
   });
 }
 
@@ -78,10 +75,7 @@ cudaError_t cudaHostGetDevicePointer(void** device, void* address, unsigned flag
     if (device == nullptr || flags != 0 || !Process::get().pinned().find(address_of(address))) {
       return deny(cudaErrorInvalidValue);
     }
-    const auto mapped = slate::client::device_address_of(session, address);
-    if (!mapped) return std::unexpected<Failure>(mapped.error());
-    *device = pointer_to(*mapped);
-    return {};
+    return give_address(device, slate::client::device_address_of(session, address));
   });
 }
 

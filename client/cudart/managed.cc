@@ -66,11 +66,8 @@ cudaError_t cudaMallocManaged(void** address, std::size_t bytes, unsigned flags)
       *address = nullptr;
       return {};
     }
-    const auto made =
-        session.host_memory().allocate_managed(bytes, slate::client::kTagManaged, flags);
-    if (!made) return std::unexpected<Failure>(made.error());
-    *address = pointer_to(*made);
-    return {};
+    return give_address(
+        address, session.host_memory().allocate_managed(bytes, slate::client::kTagManaged, flags));
   });
 }
 

@@ -34,10 +34,7 @@ cudaError_t cudaMalloc(void** address, std::size_t bytes) {
     *address = nullptr;
     if (auto ok = session.captures().check_allows(); !ok) return ok;
     if (bytes == 0) return {};
-    auto made = session.memory().allocate(bytes);
-    if (!made) return std::unexpected<Failure>(made.error());
-    *address = pointer_to(*made);
-    return {};
+    return give_address(address, session.memory().allocate(bytes));
   });
 }
 

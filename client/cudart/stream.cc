@@ -21,10 +21,7 @@ cudaError_t create(cudaStream_t* stream, unsigned flags, int priority) {
     if (stream == nullptr || (flags & ~unsigned{cudaStreamNonBlocking}) != 0) {
       return deny(cudaErrorInvalidValue);
     }
-    const auto id = client::create_program_stream(session, flags != 0, priority);
-    if (!id) return std::unexpected<Failure>(id.error());
-    *stream = static_cast<cudaStream_t>(pointer_to(*id));
-    return {};
+    return give_address(stream, client::create_program_stream(session, flags != 0, priority));
   });
 }
 

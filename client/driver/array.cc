@@ -29,10 +29,6 @@ constexpr FormatName kFormats[] = {
     {CU_AD_FORMAT_FLOAT, ChannelKind::kFloat, 32},
 };
 
-CUarray array_handle(std::uint64_t id) {
-  return static_cast<CUarray>(pointer_to(id));
-}
-
 client::ArrayWish wish_of(const CUDA_ARRAY3D_DESCRIPTOR& its) {
   return {format_of(its.Format, its.NumChannels), {its.Width, its.Height, its.Depth}, its.Flags};
 }
@@ -40,10 +36,7 @@ client::ArrayWish wish_of(const CUDA_ARRAY3D_DESCRIPTOR& its) {
 CUresult make_array(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* description) {
   return with_session([&](Session& session) -> Answer {
     if (array == nullptr || description == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
-    const auto id = client::create_program_array(session, wish_of(*description));
-    if (!id) return std::unexpected<Failure>(id.error());
-    *array = array_handle(*id);
-    return {};
+    return give_address(array, client::create_program_array(session, wish_of(*description)));
   });
 }
 
@@ -156,10 +149,8 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray* array, const CUDA_ARRAY3D_DESC
                                 unsigned levels) {
   return with_session([&](Session& session) -> Answer {
     if (array == nullptr || description == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
-    const auto id = client::create_mipmapped_array(session, wish_of(*description), levels);
-    if (!id) return std::unexpected<Failure>(id.error());
-    *array = static_cast<CUmipmappedArray>(pointer_to(*id));
-    return {};
+    return give_address(array,
+                        client::create_mipmapped_array(session, wish_of(*description), levels));
   });
 }
 CUresult cuMipmappedArrayGetLevel(CUarray* level, CUmipmappedArray array, unsigned number) {
@@ -169,7 +160,7 @@ CUresult cuMipmappedArrayGetLevel(CUarray* level, CUmipmappedArray array, unsign
     if (!entry) return std::unexpected(entry.error());
     const std::uint64_t id = session.arrays().table().level(entry->array, number);
     if (id == 0) return deny(CUDA_ERROR_INVALID_VALUE);
-    *level = array_handle(id);
+    *level = client::address_as<CUarray>(id);
     return {};
   });
 }

@@ -89,9 +89,7 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
 
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
   return about_capture(stream, [&](Captures& captures, std::uint64_t id) -> Answer {
-    const auto state = captures.state(id);
-    if (!state) return std::unexpected<Failure>(state.error());
-    return give(status, *state);
+    return give(status, captures.state(id));
   });
 }
 CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id) {
@@ -120,9 +118,7 @@ CUresult cuStreamUpdateCaptureDependencies_v2(CUstream stream, CUgraphNode* node
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   return initialised([&]() -> Answer {
     if (mode == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
-    const auto before = slate::client::exchange_capture_mode(mode_of(*mode));
-    if (!before) return std::unexpected<Failure>(before.error());
-    return give(mode, *before);
+    return give(mode, slate::client::exchange_capture_mode(mode_of(*mode)));
   });
 }
 

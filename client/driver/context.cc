@@ -302,9 +302,7 @@ CUresult cuCtxGetLimit(std::size_t* value, CUlimit limit) {
     if (value == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
     if (const auto own = limit_of_driver(session, number)) return give(value, *own);
     if (number == CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED) return deny(CUDA_ERROR_UNSUPPORTED_LIMIT);
-    const auto known = Process::get().limits().get(session, number);
-    if (!known) return std::unexpected<Failure>(known.error());
-    return give(value, *known);
+    return give(value, Process::get().limits().get(session, number));
   });
 }
 

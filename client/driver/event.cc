@@ -43,10 +43,7 @@ extern "C" {
 CUresult cuEventCreate(CUevent* event, unsigned flags) {
   return with_session([&](Session& session) -> Answer {
     if (event == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
-    const auto id = client::create_program_event(session, flags);
-    if (!id) return std::unexpected<Failure>(id.error());
-    *event = static_cast<CUevent>(pointer_to(*id));
-    return {};
+    return give_address(event, client::create_program_event(session, flags));
   });
 }
 CUresult cuEventDestroy(CUevent event) {

@@ -106,15 +106,26 @@ CUresult with_context(const Body& body, const char* name = __builtin_FUNCTION())
       name);
 }
 
-/// As above, but a lasting error, or that of an earlier asynchronous call, is the answer instead.
+/// `body`, a (Session&) -> Answer, but a lasting error, or that of an earlier asynchronous call, is
+/// the answer instead. Requires: `body` outlives what is returned.
+template <typename Body>
+auto if_healthy(const Body& body) noexcept {
+  return [&body](Session& session) -> Answer {
+    if (auto ok = session.check(); !ok) return std::unexpected<Failure>(ok.error());
+    return body(session);
+  };
+}
+
+/// As with_context(), but if_healthy().
 template <typename Body>
 CUresult with_session(const Body& body, const char* name = __builtin_FUNCTION()) noexcept {
-  return with_context(
-      [&](Session& session) -> Answer {
-        if (auto ok = session.check(); !ok) return std::unexpected<Failure>(ok.error());
-        return body(session);
-      },
-      name);
+  return with_context(if_healthy(body), name);
+}
+
+/// As with_device(), but if_healthy(). For calls that take no context.
+template <typename Body>
+CUresult without_context(const Body& body, const char* name = __builtin_FUNCTION()) noexcept {
+  return with_device(if_healthy(body), name);
 }
 
 /// The id behind a stream handle; null is the default stream that this call means (Thread::zero).
@@ -154,10 +165,17 @@ Answer give(T* where, const U& value) {
 }
 
 /// Writes the value, if there is one.
-template <typename T, typename U>
-Answer give(T* where, const Allowed<U>& value) {
+template <typename T, typename U, typename E>
+Answer give(T* where, const std::expected<U, E>& value) {
   if (!value) return std::unexpected<Failure>(value.error());
   return give(where, *value);
+}
+
+/// Writes an address, or the handle that an id is to the program, if there is one.
+template <typename T, typename E>
+Answer give_address(T* where, const std::expected<std::uint64_t, E>& value) {
+  if (!value) return std::unexpected<Failure>(value.error());
+  return give(where, client::address_as<T>(*value));
 }
 
 /// Refuses work that cannot be captured, if its stream captures or it would break a capture.

@@ -6,31 +6,29 @@
 namespace slate::driver {
 namespace {
 
-/// Runs `body`, a (Session&, Function&) -> Answer, with a loaded kernel. That takes no context.
+/// `body`, a (Session&, Function&) -> Answer, with a loaded kernel, as a (Session&) -> Answer.
+/// Requires: `body` outlives it.
+template <typename Body>
+auto with_kernel(const void* handle, const Body& body) noexcept {
+  return [handle, &body](Session& session) -> Answer {
+    auto function = loaded_kernel(session, handle);
+    if (!function) return std::unexpected(function.error());
+    return body(session, **function);
+  };
+}
+
+/// Runs `body` with a kernel. That takes no context.
 template <typename Body>
 CUresult about_kernel(const void* handle, const Body& body,
                       const char* name = __builtin_FUNCTION()) noexcept {
-  return with_device(
-      [&](Session& session) -> Answer {
-        if (auto ok = session.check(); !ok) return std::unexpected<Failure>(ok.error());
-        auto function = loaded_kernel(session, handle);
-        if (!function) return std::unexpected(function.error());
-        return body(session, **function);
-      },
-      name);
+  return without_context(with_kernel(handle, body), name);
 }
 
 /// As above, with a context.
 template <typename Body>
 CUresult about_function(CUfunction handle, const Body& body,
                         const char* name = __builtin_FUNCTION()) noexcept {
-  return with_session(
-      [&](Session& session) -> Answer {
-        auto function = loaded_kernel(session, handle);
-        if (!function) return std::unexpected(function.error());
-        return body(session, **function);
-      },
-      name);
+  return with_session(with_kernel(handle, body), name);
 }
 
 Answer get_attribute(const client::Function& function, int attribute, int* value) {
@@ -127,9 +125,7 @@ CUresult ask_about_clusters(int* value, CUfunction handle, const CUlaunchConfig*
       const auto& size = config->attrs[i].value.clusterDim;
       asked.cluster = {size.x, size.y, size.z};
     }
-    const auto answer = session.kernels().ask_about_clusters(function, asked, largest);
-    if (!answer) return std::unexpected<Failure>(answer.error());
-    return give(value, *answer);
+    return give(value, session.kernels().ask_about_clusters(function, asked, largest));
   });
 }
 

@@ -158,11 +158,7 @@ CUresult cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode node, unsigned enab
   return initialised([&]() -> Answer { return client::set_enabled(exec, node, enabled != 0); });
 }
 CUresult cuGraphNodeGetEnabled(CUgraphExec exec, CUgraphNode node, unsigned* enabled) {
-  return initialised([&]() -> Answer {
-    const auto its = client::is_enabled(exec, node);
-    if (!its) return std::unexpected<Failure>(its.error());
-    return give(enabled, *its ? 1u : 0u);
-  });
+  return initialised([&]() -> Answer { return give(enabled, client::is_enabled(exec, node)); });
 }
 
 CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode* node,

@@ -13,9 +13,7 @@ CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr
   const int number = attribute;
   return initialised([&]() -> Answer {
     if (auto ok = need_device(device); !ok) return ok;
-    const auto its = GraphMemory::attribute(number);
-    if (!its) return std::unexpected<Failure>(its.error());
-    return give(static_cast<cuuint64_t*>(value), *its);
+    return give(static_cast<cuuint64_t*>(value), GraphMemory::attribute(number));
   });
 }
 

@@ -80,10 +80,7 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device, void* address, unsign
   return with_session([&](Session& session) -> Answer {
     if (device == nullptr || flags != 0 || !Process::get().pinned().find(address_of(address)))
       return deny(CUDA_ERROR_INVALID_VALUE);
-    const auto mapped = client::device_address_of(session, address);
-    if (!mapped) return std::unexpected<Failure>(mapped.error());
-    *device = *mapped;
-    return {};
+    return give(device, client::device_address_of(session, address));
   });
 }
 

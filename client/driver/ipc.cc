@@ -62,8 +62,7 @@ CUresult cuIpcOpenEventHandle(CUevent* event, CUipcEventHandle handle) {
     if (event == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
     const auto id = session.events().import_event(client::share_of(handle));
     if (!id && id.error().code == ErrorCode::kInvalidHandle) return deny(CUDA_ERROR_MAP_FAILED);
-    if (!id) return std::unexpected<Failure>(id.error());
-    return give(event, static_cast<CUevent>(pointer_to(*id)));
+    return give_address(event, id);
   });
 }
 

@@ -98,30 +98,28 @@ Maybe<FatBinary*> code_of(const void* handle) {
   return code;
 }
 
-/// Runs `body`, a (Session&, FatBinary&) -> Answer, with a library. That takes no context.
+/// `body`, a (Session&, FatBinary&) -> Answer, with a library or a module, as a (Session&) ->
+/// Answer. Requires: `body` outlives it.
+template <typename Body>
+auto with_code(const void* handle, const Body& body) noexcept {
+  return [handle, &body](Session& session) -> Answer {
+    auto code = code_of(handle);
+    if (!code) return std::unexpected(code.error());
+    return body(session, **code);
+  };
+}
+
+/// Runs `body` with a library. That takes no context.
 template <typename Body>
 CUresult about_library(CUlibrary handle, const Body& body,
                        const char* name = __builtin_FUNCTION()) noexcept {
-  return with_device(
-      [&](Session& session) -> Answer {
-        if (auto ok = session.check(); !ok) return std::unexpected<Failure>(ok.error());
-        auto code = code_of(handle);
-        if (!code) return std::unexpected(code.error());
-        return body(session, **code);
-      },
-      name);
+  return without_context(with_code(handle, body), name);
 }
 
 template <typename Body>
 CUresult about_module(CUmodule handle, const Body& body,
                       const char* name = __builtin_FUNCTION()) noexcept {
-  return with_session(
-      [&](Session& session) -> Answer {
-        auto code = code_of(handle);
-        if (!code) return std::unexpected(code.error());
-        return body(session, **code);
-      },
-      name);
+  return with_session(with_code(handle, body), name);
 }
 
 /// `absent`: the answer for a name that is not in the code.
@@ -142,6 +140,13 @@ Answer tell_place(const Result<client::Range>& place, CUdeviceptr* address, std:
   if (address != nullptr) *address = place->address;
   if (bytes != nullptr) *bytes = place->bytes;
   return {};
+}
+
+/// A variable of the device.
+Answer tell_variable(Session& session, FatBinary& code, const char* name, CUdeviceptr* address,
+                     std::size_t* bytes) {
+  if (name == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
+  return tell_place(Process::get().code().library_variable(session, code, name), address, bytes);
 }
 
 Answer count_kernels(Session& session, FatBinary& code, unsigned* count) {
@@ -212,9 +217,8 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
 
 CUresult cuModuleGetGlobal_v2(CUdeviceptr* address, std::size_t* bytes, CUmodule module,
                               const char* name) {
-  return about_module(module, [&](Session& session, FatBinary& code) -> Answer {
-    if (name == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
-    return tell_place(Process::get().code().library_variable(session, code, name), address, bytes);
+  return about_module(module, [&](Session& session, FatBinary& code) {
+    return tell_variable(session, code, name, address, bytes);
   });
 }
 
@@ -295,9 +299,8 @@ CUresult cuLibraryGetModule(CUmodule* module, CUlibrary library) {
 
 CUresult cuLibraryGetGlobal(CUdeviceptr* address, std::size_t* bytes, CUlibrary library,
                             const char* name) {
-  return about_library(library, [&](Session& session, FatBinary& code) -> Answer {
-    if (name == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
-    return tell_place(Process::get().code().library_variable(session, code, name), address, bytes);
+  return about_library(library, [&](Session& session, FatBinary& code) {
+    return tell_variable(session, code, name, address, bytes);
   });
 }
 

@@ -43,17 +43,6 @@ CUmemAllocationProp properties_from(const AllocationProperties& known) {
   return told;
 }
 
-/// Runs `body`, a (Session&) -> Answer. These calls take no context.
-template <typename Body>
-CUresult about_memory(const Body& body, const char* name = __builtin_FUNCTION()) noexcept {
-  return with_device(
-      [&](Session& session) -> Answer {
-        if (auto ok = session.check(); !ok) return std::unexpected<Failure>(ok.error());
-        return body(session);
-      },
-      name);
-}
-
 template <typename T>
 Answer tell(const Result<T>& outcome) {
   if (!outcome) return std::unexpected<Failure>(outcome.error());
@@ -83,52 +72,48 @@ CUresult cuMemGetAllocationGranularity(std::size_t* granularity, const CUmemAllo
 
 CUresult cuMemAddressReserve(CUdeviceptr* address, std::size_t bytes, std::size_t align,
                              CUdeviceptr wished, unsigned long long flags) {
-  return about_memory([&](Session& session) -> Answer {
+  return without_context([&](Session& session) -> Answer {
     if (address == nullptr || flags != 0) return deny(CUDA_ERROR_INVALID_VALUE);
-    const auto reserved = session.virtual_memory().reserve(bytes, align, wished);
-    if (!reserved) return std::unexpected<Failure>(reserved.error());
-    return give(address, *reserved);
+    return give(address, session.virtual_memory().reserve(bytes, align, wished));
   });
 }
 
 CUresult cuMemAddressFree(CUdeviceptr address, std::size_t bytes) {
-  return about_memory([&](Session& session) {
+  return without_context([&](Session& session) {
     return tell(session.virtual_memory().free_reservation(address, bytes));
   });
 }
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t bytes,
                      const CUmemAllocationProp* wanted, unsigned long long flags) {
-  return about_memory([&](Session& session) -> Answer {
+  return without_context([&](Session& session) -> Answer {
     if (handle == nullptr || wanted == nullptr || flags != 0) return deny(CUDA_ERROR_INVALID_VALUE);
     if (auto ok = check(*wanted); !ok) return ok;
-    const auto made = session.virtual_memory().create(bytes, properties_of(*wanted));
-    if (!made) return std::unexpected<Failure>(made.error());
-    return give(handle, *made);
+    return give(handle, session.virtual_memory().create(bytes, properties_of(*wanted)));
   });
 }
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
-  return about_memory(
+  return without_context(
       [&](Session& session) { return tell(session.virtual_memory().release(handle)); });
 }
 
 CUresult cuMemMap(CUdeviceptr address, std::size_t bytes, std::size_t offset,
                   CUmemGenericAllocationHandle handle, unsigned long long flags) {
-  return about_memory([&](Session& session) -> Answer {
+  return without_context([&](Session& session) -> Answer {
     if (flags != 0) return deny(CUDA_ERROR_INVALID_VALUE);
     return tell(session.virtual_memory().map(address, bytes, offset, handle));
   });
 }
 
 CUresult cuMemUnmap(CUdeviceptr address, std::size_t bytes) {
-  return about_memory(
+  return without_context(
       [&](Session& session) { return tell(session.virtual_memory().unmap(address, bytes)); });
 }
 
 CUresult cuMemSetAccess(CUdeviceptr address, std::size_t bytes, const CUmemAccessDesc* list,
                         std::size_t count) {
-  return about_memory([&](Session& session) -> Answer {
+  return without_context([&](Session& session) -> Answer {
     if (list == nullptr || count == 0) return deny(CUDA_ERROR_INVALID_VALUE);
     for (std::size_t i = 0; i < count; ++i) {
       // The host reaches no memory of the device.
@@ -145,28 +130,24 @@ CUresult cuMemSetAccess(CUdeviceptr address, std::size_t bytes, const CUmemAcces
 
 CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location,
                         CUdeviceptr address) {
-  return about_memory([&](Session& session) -> Answer {
+  return without_context([&](Session& session) -> Answer {
     if (location == nullptr || location->type != CU_MEM_LOCATION_TYPE_DEVICE)
       return deny(CUDA_ERROR_INVALID_VALUE);
     if (auto ok = need_device(location->id); !ok) return ok;
-    const auto access = session.virtual_memory().access(address);
-    if (!access) return std::unexpected<Failure>(access.error());
-    return give(flags, *access);
+    return give(flags, session.virtual_memory().access(address));
   });
 }
 
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
-  return about_memory([&](Session& session) -> Answer {
+  return without_context([&](Session& session) -> Answer {
     if (handle == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
-    const auto held = session.virtual_memory().retain(address_of(address));
-    if (!held) return std::unexpected<Failure>(held.error());
-    return give(handle, *held);
+    return give(handle, session.virtual_memory().retain(address_of(address)));
   });
 }
 
 CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* properties,
                                                 CUmemGenericAllocationHandle handle) {
-  return about_memory([&](Session& session) -> Answer {
+  return without_context([&](Session& session) -> Answer {
     if (properties == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
     const auto known = session.virtual_memory().properties(handle);
     if (!known) return std::unexpected<Failure>(known.error());
