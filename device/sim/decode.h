@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -117,6 +118,19 @@ class FunctionDecoder {
   void decode_cvta(const ptx::Instruction& instruction);
   void decode_isspacep(const ptx::Instruction& instruction);
   void decode_mapa(const ptx::Instruction& instruction);
+  /// What a load or a store moves.
+  struct Moved {
+    ptx::Type type;
+    std::uint32_t bytes;              // of a component
+    std::vector<ptx::Operand> parts;  // the components' registers
+    std::uint32_t count() const { return static_cast<std::uint32_t>(parts.size()); }
+  };
+  /// Nothing, and the instruction is unknown, where an operand is missing or no vector fits.
+  std::optional<Moved> moved_by(const ptx::Instruction& instruction, const ptx::Operand* data,
+                                const ptx::Operand* address);
+  /// Emits `op`, which has its registers and its address. `width`: of the registers, a lane.
+  void emit_moving(Kind kind, Op op, const ptx::Instruction& instruction, const Moved& moved,
+                   std::uint32_t width);
   void decode_load(const ptx::Instruction& instruction);
   void decode_store(const ptx::Instruction& instruction);
   void decode_atom(const ptx::Instruction& instruction);
@@ -159,6 +173,8 @@ class FunctionDecoder {
   void decode_nop(const ptx::Instruction& instruction);
   void decode_fence(const ptx::Instruction& instruction);
   void decode_barrier(const ptx::Instruction& instruction);
+  /// The results of `op`: a register of 4 bytes a lane, and a predicate if `operand` is a pair.
+  void set_word_and_predicate(Op& op, const ptx::Operand& operand);
   void decode_shfl(const ptx::Instruction& instruction);
   void decode_vote(const ptx::Instruction& instruction);
   void decode_match(const ptx::Instruction& instruction);

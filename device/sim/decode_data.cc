@@ -259,67 +259,74 @@ void FunctionDecoder::decode_mapa(const Instruction& instruction) {
   if (!bad_) emit_move(into, fit(from, width), width);
 }
 
-void FunctionDecoder::decode_load(const Instruction& instruction) {
-  const Operand* data = operand(instruction, 0);
-  const Operand* address = operand(instruction, 1);
+std::optional<FunctionDecoder::Moved> FunctionDecoder::moved_by(const Instruction& instruction,
+                                                                const Operand* data,
+                                                                const Operand* address) {
   const Type type = instruction.type();
   const std::uint32_t bytes = ptx::type_bytes(type);
   const std::uint32_t count = vector_count(instruction);
-  if (!data || !address || bytes == 0 || count > 4) return unsupported();
-  const std::vector<Operand> parts = parts_of(*data);
-  if (parts.size() != count) return unsupported();
+  if (data && address && bytes != 0 && count <= 4) {
+    Moved moved{type, bytes, parts_of(*data)};
+    if (moved.count() == count) return moved;
+  }
+  unsupported();
+  return std::nullopt;
+}
+
+void FunctionDecoder::emit_moving(Kind kind, Op op, const Instruction& instruction,
+                                  const Moved& moved, std::uint32_t width) {
+  if (is_strong(instruction)) op.flags |= kStrong;
+  if (moved.bytes != width) op.flags |= kConverts;
+  op.b = static_cast<std::uint8_t>(moved.bytes);
+  op.c = static_cast<std::uint8_t>(moved.count());
+  emit_as(kind, op);
+}
+
+void FunctionDecoder::decode_load(const Instruction& instruction) {
+  const Operand* data = operand(instruction, 0);
+  const Operand* address = operand(instruction, 1);
+  const std::optional<Moved> moved = moved_by(instruction, data, address);
+  if (!moved) return;
   std::uint32_t width = 0;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const Ref ref = register_of(parts[i]);
+  for (const Operand& part : moved->parts) {
+    const Ref ref = register_of(part);
     if (ref != kNoRef) width = std::max(width, width_of(ref));
   }
-  if (width == 0) width = storage_width(type);
+  if (width == 0) width = storage_width(moved->type);
   Op load;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    load.r[i] = destination(parts[i], width);
+  for (std::uint32_t i = 0; i < moved->count(); ++i) {
+    load.r[i] = destination(moved->parts[i], width);
     load.defs |= bit(i);
   }
-  load.transfer = find_load(type, width);
+  load.transfer = find_load(moved->type, width);
   if (!load.transfer) return unsupported();
-  set_address(load, *address, space_of(instruction), bytes * count);
+  set_address(load, *address, space_of(instruction), moved->bytes * moved->count());
   if (bad_) return;
-  if (is_strong(instruction)) load.flags |= kStrong;
-  if (bytes != width) load.flags |= kConverts;
-  load.b = static_cast<std::uint8_t>(bytes);
-  load.c = static_cast<std::uint8_t>(count);
-  emit_as(Kind::kLoad, load);
+  emit_moving(Kind::kLoad, load, instruction, *moved, width);
 }
 
 void FunctionDecoder::decode_store(const Instruction& instruction) {
   const Operand* address = operand(instruction, 0);
   const Operand* data = operand(instruction, 1);
-  const Type type = instruction.type();
-  const std::uint32_t bytes = ptx::type_bytes(type);
-  const std::uint32_t count = vector_count(instruction);
-  if (!data || !address || bytes == 0 || count > 4) return unsupported();
-  const std::vector<Operand> parts = parts_of(*data);
-  if (parts.size() != count) return unsupported();
+  const std::optional<Moved> moved = moved_by(instruction, data, address);
+  if (!moved) return;
   Op store;
   std::uint32_t width = 0;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    store.r[i] = source(parts[i], type);
+  for (std::uint32_t i = 0; i < moved->count(); ++i) {
+    store.r[i] = source(moved->parts[i], moved->type);
     store.uses |= bit(i);
     if (bad_) return;
     if ((store.r[i] & kRefBaseMask) != kInConstants) width = std::max(width, width_of(store.r[i]));
   }
-  if (width == 0) width = storage_width(type);
-  for (std::uint32_t i = 0; i < count; ++i) store.r[i] = fit_source(store.r[i], width);
-  store.transfer = find_store(bytes, width);
+  if (width == 0) width = storage_width(moved->type);
+  for (std::uint32_t i = 0; i < moved->count(); ++i) store.r[i] = fit_source(store.r[i], width);
+  store.transfer = find_store(moved->bytes, width);
   if (!store.transfer) return unsupported();
-  set_address(store, *address, space_of(instruction), bytes * count);
+  set_address(store, *address, space_of(instruction), moved->bytes * moved->count());
   const auto space = static_cast<Space>(store.a);
   if (space == Space::kConst || space == Space::kEntryParam) return unsupported();
   if (bad_) return;
-  if (is_strong(instruction)) store.flags |= kStrong;
-  if (bytes != width) store.flags |= kConverts;
-  store.b = static_cast<std::uint8_t>(bytes);
-  store.c = static_cast<std::uint8_t>(count);
-  emit_as(Kind::kStore, store);
+  emit_moving(Kind::kStore, store, instruction, *moved, width);
 }
 
 void FunctionDecoder::decode_atom(const Instruction& instruction) {

@@ -226,19 +226,23 @@ void FunctionDecoder::emit_as(Kind kind, Op op) {
   context_.code.ops.back() = op;
 }
 
+void FunctionDecoder::set_word_and_predicate(Op& op, const Operand& operand) {
+  const bool pair = operand.kind == Operand::Kind::kPair;
+  op.r[0] = destination(pair ? operand.parts[0] : operand, 4);
+  op.defs = bit(0);
+  if (pair) {
+    op.r[1] = destination(operand.parts[1], 0);
+    op.defs |= bit(1);
+    op.flags |= kHasSecond;
+  }
+}
+
 void FunctionDecoder::decode_shfl(const Instruction& instruction) {
   const std::vector<Operand>& operands = instruction.operands;
   const bool sync = instruction.has("sync");
   if (operands.size() < (sync ? 5u : 4u)) return unsupported();
   Op op;
-  const bool pair = operands[0].kind == Operand::Kind::kPair;
-  op.r[0] = destination(pair ? operands[0].parts[0] : operands[0], 4);
-  op.defs = bit(0);
-  if (pair) {
-    op.r[1] = destination(operands[0].parts[1], 0);
-    op.defs |= bit(1);
-    op.flags |= kHasSecond;
-  }
+  set_word_and_predicate(op, operands[0]);
   for (unsigned i = 1; i < (sync ? 5u : 4u); ++i) {
     op.r[1 + i] = fit_source(source(operands[i], Type::kB32), 4);
     op.uses |= bit(1 + i);
@@ -281,14 +285,7 @@ void FunctionDecoder::decode_match(const Instruction& instruction) {
   const std::uint32_t width = storage_width(instruction.type());
   if (width != 4 && width != 8) return unsupported();
   Op op;
-  const bool pair = operands[0].kind == Operand::Kind::kPair;
-  op.r[0] = destination(pair ? operands[0].parts[0] : operands[0], 4);
-  op.defs = bit(0);
-  if (pair) {
-    op.r[1] = destination(operands[0].parts[1], 0);
-    op.defs |= bit(1);
-    op.flags |= kHasSecond;
-  }
+  set_word_and_predicate(op, operands[0]);
   op.r[2] = fit_source(source(operands[1], instruction.type()), width);
   op.r[3] = fit_source(source(operands[2], Type::kB32), 4);
   op.uses = bit(2) | bit(3);

@@ -206,6 +206,15 @@ bool moves_at_once(const Op& op, Mask exec, const std::uint64_t (&address)[kWarp
 
 }  // namespace
 
+void Warp::move_components(const Op& op, const Frame& frame, std::uint64_t (&address)[kWarpSize],
+                           Mask exec) {
+  for (unsigned i = 0; i < op.c; ++i) {
+    op.transfer(at(op.r[i], frame), address, exec);
+    if (i + 1u == op.c) break;
+    for (std::uint64_t& each : address) each += op.b;
+  }
+}
+
 bool Warp::load(const Op& op, const Split& split, Mask exec) {
   alignas(64) std::uint64_t address[kWarpSize];
   if (!resolve(op, split, exec, std::uint32_t{op.b} * op.c, Access::kRead, address)) return false;
@@ -216,11 +225,7 @@ bool Warp::load(const Op& op, const Split& split, Mask exec) {
                 std::size_t{op.b} * kWarpSize);
     return true;
   }
-  for (unsigned i = 0; i < op.c; ++i) {
-    op.transfer(at(op.r[i], frame), address, exec);
-    if (i + 1u == op.c) break;
-    for (std::uint64_t& each : address) each += op.b;
-  }
+  move_components(op, frame, address, exec);
   return true;
 }
 
@@ -234,11 +239,7 @@ bool Warp::store(const Op& op, const Split& split, Mask exec) {
                 std::size_t{op.b} * kWarpSize);
     return true;
   }
-  for (unsigned i = 0; i < op.c; ++i) {
-    op.transfer(at(op.r[i], frame), address, exec);
-    if (i + 1u == op.c) break;
-    for (std::uint64_t& each : address) each += op.b;
-  }
+  move_components(op, frame, address, exec);
   return true;
 }
 

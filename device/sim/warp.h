@@ -129,6 +129,10 @@ class Warp {
 
   // --- exec_memory.cc: false means a fault
   enum class Access { kRead, kWrite };
+  /// Moves the components of a vector between registers and memory. `address`: of the first; it is
+  /// that of the last afterwards.
+  void move_components(const Op& op, const Frame& frame, std::uint64_t (&address)[kWarpSize],
+                       Mask exec);
   bool load(const Op& op, const Split& split, Mask exec);
   bool store(const Op& op, const Split& split, Mask exec);
   bool atomic(const Op& op, const Split& split, Mask exec);
