@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "row.h"
+
 namespace conformance {
 
 /// Rows of one topic: each prints its lines. They leave nothing behind but the context.
@@ -28,10 +30,6 @@ void graph_rows();
 void capture_rows();
 void sharing_rows();
 
-/// Prints a row's name, so that it is known if the call ends the program. False, and "crash" as the
-/// answer, for the rows that the command line says to leave out.
-bool begin_row(const char* name);
-
 /// Prints a row's answer: what the call returned, and, when cudaGetLastError then says something
 /// else, that.
 inline void end_row(cudaError_t returned, const std::string& more = {}) {
@@ -40,16 +38,6 @@ inline void end_row(cudaError_t returned, const std::string& more = {}) {
   if (last != returned) std::printf(" last %s", cudaGetErrorName(last));
   std::printf("%s%s\n", more.empty() ? "" : " ", more.c_str());
 }
-
-/// ROW(name, call[, more]): a row of a call. `more` is looked at after the call, as an argument of
-/// a function would not be.
-#define ROW(name, call, ...)                                       \
-  do {                                                             \
-    if (::conformance::begin_row(name)) {                          \
-      const cudaError_t returned = (call);                         \
-      ::conformance::end_row(returned __VA_OPT__(, ) __VA_ARGS__); \
-    }                                                              \
-  } while (false)
 
 /// A row of a value.
 template <typename T>
@@ -62,12 +50,6 @@ template <typename Handle>
 Handle wild_handle() {
   static long long somewhere[32];
   return reinterpret_cast<Handle>(somewhere);
-}
-
-/// A value of an enum that it does not have.
-template <typename Enum>
-Enum unknown(int number) {
-  return static_cast<Enum>(number);
 }
 
 /// Does nothing; takes two parameters.

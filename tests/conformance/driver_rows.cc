@@ -2,24 +2,8 @@
 #include "driver_rows.h"
 
 #include <cstdlib>
-#include <set>
 
 namespace conformance {
-namespace {
-
-std::set<std::string> left_out;
-
-}  // namespace
-
-bool begin_row(const char* name) {
-  std::printf("%s: ", name);
-  if (left_out.contains(name)) {
-    std::printf("crash\n");
-    return false;
-  }
-  std::fflush(stdout);
-  return true;
-}
 
 std::string name_of(CUresult result) {
   const char* name = nullptr;

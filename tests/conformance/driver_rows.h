@@ -6,14 +6,11 @@
 
 #include <cuda.h>
 
-#include <cstdio>
 #include <string>
 
-namespace conformance {
+#include "row.h"
 
-/// Prints a row's name, so that it is known if the call ends the program. False, and "crash" as the
-/// answer, for the rows that the command line says to leave out.
-bool begin_row(const char* name);
+namespace conformance {
 
 /// Prints a row's answer.
 void end_row(CUresult returned, const std::string& more = {});
@@ -21,27 +18,12 @@ void end_row(CUresult returned, const std::string& more = {});
 /// The name of a result; its number when the driver does not know one.
 std::string name_of(CUresult result);
 
-/// ROW(name, call[, more]): a row of a call. `more` is looked at after the call.
-#define ROW(name, call, ...)                                       \
-  do {                                                             \
-    if (::conformance::begin_row(name)) {                          \
-      const CUresult returned = (call);                            \
-      ::conformance::end_row(returned __VA_OPT__(, ) __VA_ARGS__); \
-    }                                                              \
-  } while (false)
-
 template <typename T>
 std::string text(T value) {
   return std::to_string(value);
 }
 inline std::string yes(bool value) {
   return value ? "yes" : "no";
-}
-
-/// A value of an enum that it does not have.
-template <typename Enum>
-Enum unknown(int number) {
-  return static_cast<Enum>(number);
 }
 
 // driver_life_rows.cc: what holds without a context, contexts, and the end.
