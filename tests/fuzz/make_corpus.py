@@ -15,20 +15,6 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..")
 KERNELS = ("map", "async_copy", "early_return_lock", "look_back", "inline_ptx", "recursion", "texture", "named_barrier", "heap")
-SMALL_PTX = """.version 7.8
-.target sm_52
-.address_size 64
-.global .align 4 .u32 g = 7;
-.visible .entry k(.param .u64 p)
-{
-.reg .b64 %rd<3>;
-.reg .b32 %r<2>;
-ld.param.u64 %rd1, [p];
-mov.u32 %r1, %ctaid.x;
-st.global.u32 [%rd1], %r1;
-ret;
-}
-"""
 
 
 def read(*parts):
@@ -45,6 +31,9 @@ def write(target, name, data):
 
 def number(pattern, *parts):
     return re.search(pattern, read(*parts).decode()).group(1)
+
+
+SMALL_PTX = re.search(r'R"\((.*)\)"', read("tests", "fuzz", "small_ptx.h").decode(), re.DOTALL).group(1)
 
 
 # --- Commands ----------------------------------------------------------------------------------------------------------
