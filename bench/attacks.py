@@ -7,7 +7,6 @@ the same run. Needs root, to be three users. Prints one row an attack:
     SLATE_TEST_DEVICE=cuda python3 bench/attacks.py --build build/release --seconds 10 [ATTACK...]
 """
 
-import argparse
 import json
 import os
 import statistics
@@ -15,14 +14,13 @@ import subprocess
 import sys
 import time
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("--build", default="build/release")
+from harness_options import make_parser, parse
+
+parser = make_parser(__doc__)
 parser.add_argument("--seconds", type=float, default=10, help="of each measurement: before, beside and after the attack")
 parser.add_argument("--json", help="file for the figures")
 parser.add_argument("attacks", nargs="*", metavar="ATTACK")
-arguments = parser.parse_args()
-os.environ["SLATE_BUILD"] = os.path.abspath(arguments.build)
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "e2e"))
+arguments = parse(parser)
 
 import neighbour  # noqa: E402
 from harness import DEVICE, Daemon, small_command  # noqa: E402

@@ -9,7 +9,6 @@ without PTX: behind its faults no fence can stand. On sim, ask for `fault=device
     python3 bench/faults.py --build build/release --device cuda --minutes 5 --slated "--fence never" --out faults.csv
 """
 
-import argparse
 import collections
 import csv
 import os
@@ -20,8 +19,9 @@ import subprocess
 import sys
 import time
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("--build", default="build/release")
+from harness_options import make_parser, parse
+
+parser = make_parser(__doc__)
 parser.add_argument("--device", default="cuda")
 parser.add_argument("--minutes", type=float, default=10)
 parser.add_argument("--interval", type=float, default=1, help="seconds between the beginnings of two faults")
@@ -30,10 +30,8 @@ parser.add_argument("--slated", default="", help="further options of slated")
 parser.add_argument("--machine-code", help="the offender, compiled to machine code alone")
 parser.add_argument("--ways", default="wild,trap,misaligned,illegal,assert,stack,freed,kill")
 parser.add_argument("--out", help="CSV, a row a fault, appended")
-arguments = parser.parse_args()
+arguments = parse(parser)
 ON_GPU = arguments.device.startswith("cuda")
-os.environ["SLATE_BUILD"] = os.path.abspath(arguments.build)
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "e2e"))
 
 from harness import Daemon, binary  # noqa: E402
 from victims import FAULTS, Victim, wait_until_running  # noqa: E402

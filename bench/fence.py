@@ -6,23 +6,20 @@ by two slated beside each other, so that nothing but the fence differs. Prints o
     SLATE_TEST_DEVICE=cuda python3 bench/fence.py --build build/release --rounds 5 [PROGRAM...]
 """
 
-import argparse
 import json
-import os
 import statistics
 import sys
 import time
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("--build", default="build/release")
+from harness_options import make_parser, parse
+
+parser = make_parser(__doc__)
 parser.add_argument("--rounds", type=int, default=5, help="runs of each program in each way, whose median counts")
 parser.add_argument("--reps", type=int, default=20, help="launches of each run, whose median counts")
 parser.add_argument("--form", default="auto")
 parser.add_argument("--json", help="file for the figures, a row a program")
 parser.add_argument("programs", nargs="*", metavar="PROGRAM")
-arguments = parser.parse_args()
-os.environ["SLATE_BUILD"] = os.path.abspath(arguments.build)
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "e2e"))
+arguments = parse(parser)
 
 from harness import Daemon, program_command, programs  # noqa: E402
 

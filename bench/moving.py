@@ -5,17 +5,16 @@ the times. Exit status 1: a wrong word or a failed call.
     python3 bench/moving.py --build build/release --device cuda --out moving.csv
 """
 
-import argparse
 import atexit
 import csv
-import os
 import statistics
 import subprocess
 import sys
 import time
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("--build", default="build/release")
+from harness_options import make_parser, parse
+
+parser = make_parser(__doc__)
 parser.add_argument("--device", default="cuda")
 parser.add_argument("--programs", type=int, default=8)
 parser.add_argument("--rounds", type=int, default=5, help="renewals and upgrades")
@@ -23,9 +22,7 @@ parser.add_argument("--megabytes", type=int, default=64, help="of each of a prog
 parser.add_argument("--suspended", type=int, default=2048, help="megabytes of each array of the program that is suspended")
 parser.add_argument("--slated", default="", help="further options of slated")
 parser.add_argument("--out", help="CSV: action, round, milliseconds of the action, longest pause in milliseconds")
-arguments = parser.parse_args()
-os.environ["SLATE_BUILD"] = os.path.abspath(arguments.build)
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "e2e"))
+arguments = parse(parser)
 
 from harness import Daemon, binary  # noqa: E402
 from victims import Victim, running, wait_until_running  # noqa: E402

@@ -7,7 +7,7 @@ end at once, and the ratio, the later end over the earlier, is 1.
 
 from .options import positive
 from .runner import Job, times_from_common_start
-from .solo import chosen
+from .solo import prepare
 
 HELP = "shares of equal programs, and of weights 1 to 3"
 CONFIGURATIONS = ("native", "mps", "slate-adaptive", "slate-timeslice")
@@ -33,9 +33,7 @@ def jobs_of(session, name, what, count):
 
 
 def run(session, arguments):
-    session.use(arguments.configurations or CONFIGURATIONS)
-    session.calibrate(chosen(session, arguments))
-    names = list(session.reps)
+    names = prepare(session, arguments, CONFIGURATIONS)
     session.warm_up(names)
     plan = [
         (number, configuration, name, what)

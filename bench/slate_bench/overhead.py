@@ -11,7 +11,7 @@ compiles; the next one finds its code. Natively there is nothing cold. The parts
 """
 
 from .configurations import SlateConfiguration
-from .solo import add_options, chosen, measure_solo  # noqa: F401 (the same options as solo)
+from .solo import add_options, measure_solo, prepare  # noqa: F401 (the same options as solo)
 
 HELP = "where a program's time goes, start-up and compilation included"
 CONFIGURATIONS = ("native", "slate-adaptive")
@@ -30,9 +30,7 @@ def make_round(session, number, names):
 
 
 def run(session, arguments):
-    session.use(arguments.configurations or CONFIGURATIONS)
-    session.calibrate(chosen(session, arguments))
-    names = list(session.reps)
+    names = prepare(session, arguments, CONFIGURATIONS)
     plan = [step for number in range(session.rounds) for step in make_round(session, number, names)]
     for configuration, name, number, cold, anew in session.steps(plan, "overhead", group=lambda step: step[:3]):
         if anew:

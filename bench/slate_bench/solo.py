@@ -15,6 +15,13 @@ def chosen(session, arguments):
     return session.present(dict.fromkeys([*(arguments.programs or session.programs), *own]))
 
 
+def prepare(session, arguments, configurations):
+    """Takes what is asked for, `configurations` unless the arguments name others. The names that can be measured."""
+    session.use(arguments.configurations or configurations)
+    session.calibrate(chosen(session, arguments))
+    return list(session.reps)
+
+
 def measure_solo(session, configuration, name, number, barrier, cold=False):
     """Writes a row, unless it fails."""
     done = session.measure(
@@ -41,9 +48,7 @@ def measure_solo(session, configuration, name, number, barrier, cold=False):
 
 
 def run(session, arguments):
-    session.use(arguments.configurations or CONFIGURATIONS)
-    session.calibrate(chosen(session, arguments))
-    names = list(session.reps)
+    names = prepare(session, arguments, CONFIGURATIONS)
     session.warm_up(names)
     plan = [
         (number, configuration, name)

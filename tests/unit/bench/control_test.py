@@ -27,6 +27,7 @@ class ControlTest(unittest.TestCase):
         self.root = self.enterContext(tempfile.TemporaryDirectory())
         self.build, tools = fakes.fake_build(self.root, ["sgemm", "transpose"])
         self.rows = os.path.join(self.root, "rows.jsonl")
+        self.options = ["--build", self.build, "--device", "cuda", "--rows", self.rows]
         self.log = os.path.join(self.root, "log")
         self.environment = {"PATH": tools + ":" + os.environ["PATH"], "FAKE_LOG": self.log, "TMPDIR": self.root}
         self.enterContext(mock.patch.dict(os.environ, self.environment))
@@ -34,18 +35,7 @@ class ControlTest(unittest.TestCase):
 
     def bench(self, *words):
         """Exit status and rows of a run."""
-        command = [
-            words[0],
-            "--build",
-            self.build,
-            "--device",
-            "cuda",
-            "--rows",
-            self.rows,
-            "--seconds",
-            "0.01",
-            *words[1:],
-        ]
+        command = [words[0], *self.options, "--seconds", "0.01", *words[1:]]
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             status = cli.main(command)
         return status, rows.read([self.rows])
@@ -295,12 +285,7 @@ class ControlTest(unittest.TestCase):
             sys.executable,
             os.path.join(fakes.BENCH, "slate-bench"),
             "pairs",
-            "--build",
-            self.build,
-            "--device",
-            "cuda",
-            "--rows",
-            self.rows,
+            *self.options,
             "--pairs",
             "sgemm,transpose",
             "--rounds",
