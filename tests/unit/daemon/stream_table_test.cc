@@ -2,46 +2,28 @@
 // hand.
 #include "daemon/engine/stream_table.h"
 
-#include <gtest/gtest.h>
-
-#include <array>
-#include <atomic>
-
 #include "daemon/engine/retirement.h"
-#include "tests/unit/daemon/fake_device.h"
+#include "tests/unit/daemon/stream_fixture.h"
 
 namespace slate::daemon {
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kLong = 60s;
-
-/// With work that is submitted at once, and with launches in rows.
-class StreamTableTest : public testing::TestWithParam<bool> {
+class StreamTableTest : public StreamFixture {
  protected:
   StreamTableTest()
-      : module_(*device_.load_module(device::ImageKind::kPtx, image_)),
-        completer_(std::make_unique<Completer>(device_)),
-        table_(std::make_unique<StreamTable>(
+      : table_(std::make_unique<StreamTable>(
             device_, *completer_, group_, [this](const Error& error) { fault_ = error.code; })) {}
   ~StreamTableTest() override {
-    device_.hold(false);
-    device_.release_spinning();
-    EXPECT_TRUE(group_.wait_empty(kLong));
+    end_work();
     table_->destroy_all();
-    table_.reset();
-    completer_.reset();
-    device_.unload_module(module_);
-    EXPECT_TRUE(device_.holds_nothing());
   }
 
   /// Submits a kernel as a session would. The name of its device stream in the trace.
   std::string work(std::uint64_t id, const char* kernel = "noop") {
     LogicalStream* const stream = *table_->find(id);
-    const std::array<std::byte, 8> parameter{};
-    const device::LaunchSpec spec{.function = *device_.find_function(module_, kernel),
-                                  .parameters = parameter};
+    const device::LaunchSpec spec = launch_of(kernel);
     const auto name = std::make_shared<const std::string>(kernel);
     if (GetParam()) {
       EXPECT_TRUE(table_->launch_in_row(*stream, spec, name));
@@ -50,22 +32,11 @@ class StreamTableTest : public testing::TestWithParam<bool> {
       table_->work_submitted(*stream, name);
     }
     if (pauses_) table_->watches().watch_all();
-    return *name + "@" + std::to_string(static_cast<std::uint64_t>(stream->device));
-  }
-  void run_dry(device::Stream stream) {
-    while (device_.step(stream)) {
-    }
+    return at_stream(kernel, stream->device);
   }
   device::Stream device_stream(std::uint64_t id) { return (*table_->find(id))->device; }
-  void wait_idle() { ASSERT_TRUE(group_.wait_empty(kLong)); }
 
   bool pauses_ = true;  // the session's thread, after every piece of work
-  const std::array<std::byte, 1> image_{std::byte{'x'}};
-  FakeDevice device_;
-  device::Module module_;
-  Completer::Group group_;
-  std::atomic<ErrorCode> fault_{ErrorCode::kNone};
-  std::unique_ptr<Completer> completer_;
   std::unique_ptr<StreamTable> table_;
 };
 

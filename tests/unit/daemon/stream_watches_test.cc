@@ -1,37 +1,21 @@
 // StreamWatches and StreamRows on a device whose streams the test steps by hand.
 #include "daemon/engine/stream_watches.h"
 
-#include <gtest/gtest.h>
-
-#include <array>
-#include <atomic>
-
-#include "tests/unit/daemon/fake_device.h"
+#include "tests/unit/daemon/stream_fixture.h"
 
 namespace slate::daemon {
 namespace {
 
-using namespace std::chrono_literals;
-
-constexpr auto kLongWatch = 60s;
-
-/// With work that is submitted at once, and with launches in rows.
-class StreamWatchesTest : public testing::TestWithParam<bool> {
+class StreamWatchesTest : public StreamFixture {
  protected:
   StreamWatchesTest()
-      : module_(*device_.load_module(device::ImageKind::kPtx, image_)),
-        completer_(std::make_unique<Completer>(device_)),
-        watches_(*completer_, group_, rows_, [this](const Error& error) { fault_ = error.code; }),
+      : watches_(*completer_, group_, rows_, [this](const Error& error) { fault_ = error.code; }),
         stream_(make_stream()) {}
   ~StreamWatchesTest() override {
-    device_.hold(false);
-    device_.release_spinning();
-    EXPECT_TRUE(group_.wait_empty(kLongWatch));
+    end_work();
     watches_.end();
     completer_.reset();
     for (const device::Stream stream : device_.streams()) device_.destroy_stream(stream);
-    device_.unload_module(module_);
-    EXPECT_TRUE(device_.holds_nothing());
   }
 
   std::shared_ptr<LogicalStream> make_stream() {
@@ -41,9 +25,7 @@ class StreamWatchesTest : public testing::TestWithParam<bool> {
   }
   /// Submits a kernel as the table would. The name of its device stream in the trace.
   std::string work(LogicalStream& stream, const char* kernel = "noop") {
-    const std::array<std::byte, 8> parameter{};
-    const device::LaunchSpec spec{.function = *device_.find_function(module_, kernel),
-                                  .parameters = parameter};
+    const device::LaunchSpec spec = launch_of(kernel);
     if (GetParam()) {
       rows_.add(stream, spec);
     } else {
@@ -54,22 +36,12 @@ class StreamWatchesTest : public testing::TestWithParam<bool> {
       rows_.submit(stream);
       watches_.watch_now_and_then(stream);
     }
-    return std::string(kernel) + "@" + std::to_string(static_cast<std::uint64_t>(stream.device));
+    return at_stream(kernel, stream.device);
   }
   std::string work(const char* kernel = "noop") { return work(*stream_, kernel); }
-  void run_dry(const LogicalStream& stream) {
-    while (device_.step(stream.device)) {
-    }
-  }
+  void run_dry(const LogicalStream& stream) { StreamFixture::run_dry(stream.device); }
   void run_dry() { run_dry(*stream_); }
-  void wait_idle() { ASSERT_TRUE(group_.wait_empty(kLongWatch)); }
 
-  const std::array<std::byte, 1> image_{std::byte{'x'}};
-  FakeDevice device_;
-  device::Module module_;
-  Completer::Group group_;
-  std::atomic<ErrorCode> fault_{ErrorCode::kNone};
-  std::unique_ptr<Completer> completer_;
   StreamRows rows_{device_};
   StreamWatches watches_;
   const std::shared_ptr<LogicalStream> stream_;
