@@ -74,8 +74,7 @@ TEST_F(GreedyClientTest, WhatASessionsFunctionsTakeCountsToo) {
   TestSession session(device_, completer_);
   ASSERT_TRUE(session.load("noop"));
   device_.pretend_host_bytes(LoadedModules::kMostHostBytes + 1);
-  const auto second = session.call<ipc::FunctionReply>(
-      CommandType::kFunctionGet, ipc::FunctionGet{1, 2}, TestSession::text("write"));
+  const auto second = session.add_function(2, "write");
   EXPECT_EQ(second.error().code, ErrorCode::kLimit);
 }
 

@@ -67,6 +67,13 @@ ProfileTable full_table() {
 
 class ProfileStoreTest : public testing::Test {
  protected:
+  /// full_table() without what a user has said, as it is saved now.
+  static ProfileTable save_table(ProfileStore& store, ProfileChangeFinder& finder) {
+    ProfileTable table = full_table();
+    table.kernel(0).compute_override.reset();
+    EXPECT_TRUE(store.save(finder.find(table)));
+    return table;
+  }
   ProfileStore open(const std::string& device = "Fast One", std::uint32_t sms = 132) {
     auto store = ProfileStore::open(directory_, device, sms);
     EXPECT_TRUE(store) << store.error().message;
@@ -165,11 +172,9 @@ TEST_F(ProfileStoreTest, OnlyWhatHasChangedIsSavedAgain) {
 }
 
 TEST_F(ProfileStoreTest, WhatWasNotSavedIsFoundAgain) {
-  ProfileTable table = full_table();
-  table.kernel(0).compute_override.reset();
   ProfileChangeFinder finder;
   ProfileStore store = open();
-  ASSERT_TRUE(store.save(finder.find(table)));
+  ProfileTable table = save_table(store, finder);
   table.kernel(1).alone[0].add(8);
   finder.find(table);
   finder.not_saved();
@@ -211,11 +216,9 @@ TEST_F(ProfileStoreTest, ARowSavedTwiceIsOneRowWithTheNewValues) {
 }
 
 TEST_F(ProfileStoreTest, WhatIsForgottenInMemoryIsForgottenOnDisk) {
-  ProfileTable table = full_table();
-  table.kernel(0).compute_override.reset();
   ProfileChangeFinder finder;
   ProfileStore store = open();
-  ASSERT_TRUE(store.save(finder.find(table)));
+  ProfileTable table = save_table(store, finder);
   table.forget(0);
   ASSERT_TRUE(store.save(finder.find(table)));
   const ProfileTable after = loaded();

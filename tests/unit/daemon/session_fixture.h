@@ -107,7 +107,11 @@ class TestSession {
     const auto loaded = call(ipc::CommandType::kModuleLoad,
                              ipc::ModuleLoad{1, 3, 0, ipc::kImagePtx, 0}, text("ptx"));
     if (!loaded) return std::unexpected(loaded.error());
-    return call<ipc::FunctionReply>(ipc::CommandType::kFunctionGet, ipc::FunctionGet{1, 1},
+    return add_function(1, kernel);
+  }
+  /// Requires: module 1 is loaded.
+  Result<ipc::FunctionReply> add_function(std::uint64_t id, std::string_view kernel) {
+    return call<ipc::FunctionReply>(ipc::CommandType::kFunctionGet, ipc::FunctionGet{1, id},
                                     text(kernel));
   }
   Result<void> launch(std::uint64_t argument, std::uint64_t stream = 0,

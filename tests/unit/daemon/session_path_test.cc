@@ -75,8 +75,7 @@ TEST_F(SessionPathTest, ARefusedCommandIsProgressToo) {
 TEST_F(SessionPathTest, ARecordIsPublishedBeforeTheWorkBehindItEnds) {
   TestSession session(device_, completer_);
   ASSERT_TRUE(session.load("noop"));
-  ASSERT_TRUE(session.call<ipc::FunctionReply>(CommandType::kFunctionGet, ipc::FunctionGet{1, 2},
-                                               TestSession::text("spin")));
+  ASSERT_TRUE(session.add_function(2, "spin"));
   ASSERT_TRUE(session.post(CommandType::kEventCreate, ipc::EventCreate{9, 0, 0}));
   device_.hold(true);  // so that the record comes while the stream has work
   ASSERT_TRUE(session.launch(0));

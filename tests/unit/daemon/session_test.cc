@@ -282,8 +282,7 @@ TEST_F(SessionTest, SynchronizingOneThreadDoesNotHoldUpAnother) {
 TEST_F(SessionTest, AnEventIsReachedBeforeLaterWork) {
   TestSession session(device_, completer_);
   ASSERT_TRUE(session.load("noop"));
-  ASSERT_TRUE(session.call<ipc::FunctionReply>(CommandType::kFunctionGet, ipc::FunctionGet{1, 2},
-                                               TestSession::text("spin")));
+  ASSERT_TRUE(session.add_function(2, "spin"));
   ASSERT_TRUE(session.post(CommandType::kEventCreate, ipc::EventCreate{9, 0, 0}));
   const ipc::Target event{ipc::TargetKind::kEvent, 0, 9};
   EXPECT_TRUE(session.call(CommandType::kSynchronize, event))
@@ -332,12 +331,18 @@ TEST_F(SessionTest, ElapsedNeedsTwoTimedAndRecordedEvents) {
   EXPECT_EQ(elapsed(1, 3).error().code, ErrorCode::kInvalidHandle);
 }
 
+/// Frees memory while a kernel spins that may use it.
+void free_behind_spinning_work(TestSession& session, std::uint64_t bytes) {
+  ASSERT_TRUE(session.load("spin"));
+  const auto address = session.allocate(bytes);
+  ASSERT_TRUE(address) << address.error().message;
+  ASSERT_TRUE(session.launch(0));
+  ASSERT_TRUE(session.post(CommandType::kMemoryFree, ipc::MemoryFree{*address}));
+}
+
 TEST_F(SessionTest, FreedMemoryStaysBackedWhileWorkMayUseIt) {
   TestSession session(device_, completer_);
-  ASSERT_TRUE(session.load("spin"));
-  const auto address = *session.allocate(20 << 20);
-  ASSERT_TRUE(session.launch(0));
-  ASSERT_TRUE(session.post(CommandType::kMemoryFree, ipc::MemoryFree{address}));
+  free_behind_spinning_work(session, 20 << 20);
   EXPECT_EQ(session.async_error(), ErrorCode::kNone);
   EXPECT_EQ(device_.mapped_bytes(), (20u << 20) + FakeDevice::kGranularity) << "and slack";
   device_.release_spinning();
@@ -347,10 +352,7 @@ TEST_F(SessionTest, FreedMemoryStaysBackedWhileWorkMayUseIt) {
 
 TEST_F(SessionTest, AllocationUnderPressureWaitsForFreesUnderWay) {
   TestSession session(device_, completer_, 32 << 20);
-  ASSERT_TRUE(session.load("spin"));
-  const auto address = *session.allocate(30 << 20);
-  ASSERT_TRUE(session.launch(0));
-  ASSERT_TRUE(session.post(CommandType::kMemoryFree, ipc::MemoryFree{address}));
+  free_behind_spinning_work(session, 30 << 20);
   std::thread releaser([&] { device_.release_spinning(); });
   EXPECT_TRUE(session.allocate(30 << 20));
   releaser.join();
@@ -358,10 +360,7 @@ TEST_F(SessionTest, AllocationUnderPressureWaitsForFreesUnderWay) {
 
 TEST_F(SessionTest, ClientDeathEndsAnAllocationThatWaits) {
   TestSession session(device_, completer_, 32 << 20);
-  ASSERT_TRUE(session.load("spin"));
-  const auto address = *session.allocate(30 << 20);
-  ASSERT_TRUE(session.launch(0));
-  ASSERT_TRUE(session.post(CommandType::kMemoryFree, ipc::MemoryFree{address}));
+  free_behind_spinning_work(session, 30 << 20);
   ASSERT_TRUE(session.post(CommandType::kMemoryAllocate, ipc::MemoryAllocate{30 << 20}));
   session.leave();
   EXPECT_TRUE(device_.holds_nothing());
