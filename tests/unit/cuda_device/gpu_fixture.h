@@ -17,6 +17,21 @@ namespace slate::cuda {
 
 inline constexpr std::uint64_t kMillisecond = 1'000'000;  // in ns
 
+/// A parameter block: values at the offsets that their own alignment gives them.
+class Parameters {
+ public:
+  template <typename T>
+  Parameters& add(T value) {
+    bytes_.resize((bytes_.size() + alignof(T) - 1) / alignof(T) * alignof(T) + sizeof(T));
+    std::memcpy(bytes_.data() + bytes_.size() - sizeof(T), &value, sizeof(T));
+    return *this;
+  }
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
 class GpuTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -98,24 +113,27 @@ class GpuTest : public testing::Test {
     return function ? *function : device::Function{};
   }
 
+  /// Timed events tell how long a kernel between them takes on `stream`.
+  void expect_events_to_measure(device::Stream stream) {
+    const device::Event start = device_->create_event(true).value();
+    const device::Event stop = device_->create_event(true).value();
+    Parameters parameters;
+    parameters.add(arena_.base).add(std::uint32_t{1}).add(20 * kMillisecond);
+    ASSERT_TRUE(device_->record(start, stream));
+    ASSERT_TRUE(device_->launch(
+        {.function = kernel("late_store"), .parameters = parameters.bytes()}, stream));
+    ASSERT_TRUE(device_->record(stop, stream));
+    finish(stream);
+    const auto elapsed = device_->elapsed_ms(start, stop);
+    ASSERT_TRUE(elapsed) << elapsed.error().message;
+    EXPECT_GE(*elapsed, 19.0F);  // the kernel itself waits 20 ms by the GPU's clock
+    device_->destroy_event(start);
+    device_->destroy_event(stop);
+  }
+
   std::unique_ptr<device::Device> device_;
   device::Stream stream_{};
   device::AddressRange arena_;
-};
-
-/// A parameter block: values at the offsets that their own alignment gives them.
-class Parameters {
- public:
-  template <typename T>
-  Parameters& add(T value) {
-    bytes_.resize((bytes_.size() + alignof(T) - 1) / alignof(T) * alignof(T) + sizeof(T));
-    std::memcpy(bytes_.data() + bytes_.size() - sizeof(T), &value, sizeof(T));
-    return *this;
-  }
-  std::span<const std::byte> bytes() const { return bytes_; }
-
- private:
-  std::vector<std::byte> bytes_;
 };
 
 }  // namespace slate::cuda

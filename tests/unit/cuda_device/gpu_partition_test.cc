@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "gpu_fixture.h"
+#include "tests/unit/partitions.h"
 
 namespace slate::cuda {
 namespace {
@@ -35,16 +36,12 @@ class GpuPartitionTest : public GpuTest {
   }
 
   device::Partition partition(std::size_t first, std::size_t count) {
-    const auto made = device_->create_partition(static_cast<std::uint32_t>(first),
-                                                static_cast<std::uint32_t>(count));
-    EXPECT_TRUE(made) << made.error().message;
-    return made.value_or(device::kWholeDevice);
+    return slate::test::make_partition(*device_, static_cast<std::uint32_t>(first),
+                                       static_cast<std::uint32_t>(count));
   }
 
   device::Stream stream_on(device::Partition partition, int priority = 0) {
-    const auto made = device_->create_stream(priority, partition);
-    EXPECT_TRUE(made) << made.error().message;
-    return made.value_or(device::Stream{});
+    return slate::test::make_stream(*device_, partition, priority);
   }
 
   void launch(const char* name, const Parameters& parameters, device::Stream stream,
@@ -155,19 +152,7 @@ TEST_F(GpuPartitionTest, AnEventOnOneStreamDoesNotWaitForAnotherOfItsPartition) 
 
 TEST_F(GpuPartitionTest, TimedEventsWorkOnAPartition) {
   const device::Stream stream = stream_on(partition(0, 1));
-  const device::Event start = device_->create_event(true).value();
-  const device::Event stop = device_->create_event(true).value();
-  Parameters store;
-  store.add(arena_.base).add(std::uint32_t{1}).add(20 * kMillisecond);
-  ASSERT_TRUE(device_->record(start, stream));
-  launch("late_store", store, stream);
-  ASSERT_TRUE(device_->record(stop, stream));
-  finish(stream);
-  const auto elapsed = device_->elapsed_ms(start, stop);
-  ASSERT_TRUE(elapsed) << elapsed.error().message;
-  EXPECT_GE(*elapsed, 19.0F);  // the kernel itself waits 20 ms by the GPU's clock
-  device_->destroy_event(start);
-  device_->destroy_event(stop);
+  expect_events_to_measure(stream);
   device_->destroy_stream(stream);
 }
 

@@ -166,20 +166,7 @@ TEST_F(GpuWorkTest, AnEventIsReachedWhenTheWorkBeforeItIs) {
 }
 
 TEST_F(GpuWorkTest, TimedEventsMeasureTheWorkBetweenThem) {
-  const device::Event start = device_->create_event(true).value();
-  const device::Event stop = device_->create_event(true).value();
-  Parameters parameters;
-  parameters.add(arena_.base).add(std::uint32_t{1}).add(20 * kMillisecond);
-  ASSERT_TRUE(device_->record(start, stream_));
-  ASSERT_TRUE(device_->launch({.function = kernel("late_store"), .parameters = parameters.bytes()},
-                              stream_));
-  ASSERT_TRUE(device_->record(stop, stream_));
-  finish(stream_);
-  const auto elapsed = device_->elapsed_ms(start, stop);
-  ASSERT_TRUE(elapsed) << elapsed.error().message;
-  EXPECT_GE(*elapsed, 19.0F);  // the kernel itself waits 20 ms by the GPU's clock
-  device_->destroy_event(start);
-  device_->destroy_event(stop);
+  expect_events_to_measure(stream_);
 }
 
 TEST_F(GpuWorkTest, EventsWithoutTimingHaveNoElapsedTime) {

@@ -12,6 +12,7 @@
 
 #include "device/device.h"
 #include "injector/link/heap.h"
+#include "tests/unit/packed_arguments.h"
 
 namespace slate::test {
 
@@ -28,17 +29,10 @@ class HeapTest : public testing::TestWithParam<std::string> {
   void forget_heap();
   device::AddressRange heap() const { return heap_; }
 
-  /// Waits. Arguments are packed at their natural alignment, as nvcc does.
+  /// Waits.
   template <typename... Args>
   void run(const std::string& kernel, std::uint32_t blocks, std::uint32_t threads, Args... args) {
-    std::vector<std::byte> packed;
-    const auto append = [&packed](const auto& value) {
-      packed.resize((packed.size() + sizeof value - 1) / sizeof value * sizeof value);
-      const auto* bytes = reinterpret_cast<const std::byte*>(&value);
-      packed.insert(packed.end(), bytes, bytes + sizeof value);
-    };
-    (append(args), ...);
-    launch(kernel, blocks, threads, packed);
+    launch(kernel, blocks, threads, packed_arguments(args...));
   }
 
   /// Memory for results, zero at first; everything in it goes with the next make_heap().

@@ -1,4 +1,6 @@
 // Partitions of the simulated device: which SMs blocks get, beside which others, under many seeds.
+#include "tests/unit/partitions.h"
+
 #include <algorithm>
 #include <set>
 
@@ -12,15 +14,11 @@ using Sms = std::set<std::uint32_t>;
 class PartitionTest : public SimFixture {
  protected:
   device::Partition partition(std::uint32_t first_unit, std::uint32_t unit_count) {
-    const auto made = device_->create_partition(first_unit, unit_count);
-    EXPECT_TRUE(made) << made.error().message;
-    return made.value_or(device::kWholeDevice);
+    return slate::test::make_partition(*device_, first_unit, unit_count);
   }
 
   device::Stream stream_on(device::Partition partition, int priority = 0) {
-    const auto made = device_->create_stream(priority, partition);
-    EXPECT_TRUE(made) << made.error().message;
-    return made.value_or(device::Stream{});
+    return slate::test::make_stream(*device_, partition, priority);
   }
 
   Sms read_sms(std::uint64_t first_word, std::uint32_t count) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "device/sim/sim_device.h"
+#include "tests/unit/packed_arguments.h"
 #include "tests/unit/sim_device/kernels.h"
 
 namespace slate::sim {
@@ -59,17 +60,10 @@ class SimFixture : public testing::Test {
     return found.value_or(device::Function{});
   }
 
-  /// Arguments are packed at their natural alignment, as nvcc does.
   template <typename... Args>
   Result<void> launch(device::Stream stream, const std::string& name, device::Dim3 grid,
                       device::Dim3 block, Args... args) {
-    std::vector<std::byte> packed;
-    const auto append = [&packed](const auto& value) {
-      packed.resize((packed.size() + sizeof value - 1) / sizeof value * sizeof value);
-      const auto* bytes = reinterpret_cast<const std::byte*>(&value);
-      packed.insert(packed.end(), bytes, bytes + sizeof value);
-    };
-    (append(args), ...);
+    const std::vector<std::byte> packed = slate::test::packed_arguments(args...);
     device::LaunchSpec spec;
     spec.function = function(name);
     spec.grid = grid;
