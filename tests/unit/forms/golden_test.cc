@@ -1,41 +1,16 @@
-// What the injector writes, against the files of tests/golden. SLATE_UPDATE_GOLDEN=1 writes them
-// anew: look at the difference before you commit it.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
+// What the injector writes, against the files of tests/golden.
+#include "tests/unit/forms/golden.h"
 
 #include "injector/forms/inject.h"
 
 namespace slate::injector {
 namespace {
 
-const std::filesystem::path kGolden = SLATE_GOLDEN;
-
-std::string read(const std::filesystem::path& path) {
-  std::ifstream in(path);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-std::vector<std::string> cases() {
-  std::vector<std::string> names;
-  for (const auto& file : std::filesystem::directory_iterator(kGolden / "kernels")) {
-    if (file.path().extension() == ".ptx") names.push_back(file.path().stem());
-  }
-  std::ranges::sort(names);
-  return names;
-}
-
 class GoldenTest : public testing::TestWithParam<std::string> {
  protected:
   /// What `options` add to the case's module; where nothing, the reasons.
   std::string added(InjectOptions options) {
-    const std::string text = read(kGolden / "kernels" / (GetParam() + ".ptx"));
+    const std::string text = test::read_golden("kernels", GetParam());
     const auto module = ptx::parse(text);
     EXPECT_TRUE(module) << module.error().message;
     const auto injected = inject(**module, options);
@@ -55,12 +30,7 @@ class GoldenTest : public testing::TestWithParam<std::string> {
   }
 
   void compare(const std::string& pass, const std::string& got) {
-    const auto path = kGolden / pass / (GetParam() + ".ptx");
-    if (std::getenv("SLATE_UPDATE_GOLDEN") != nullptr) {
-      std::ofstream(path) << got;
-      return;
-    }
-    EXPECT_EQ(read(path), got) << path;
+    test::compare_with_golden(pass, GetParam(), got);
   }
 };
 
@@ -81,7 +51,7 @@ TEST_P(GoldenTest, NothingAskedForLeavesTheModuleAsItIs) {
   EXPECT_EQ(added({.worker = false, .slice = false, .most_registers = {}}), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, GoldenTest, testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(Kernels, GoldenTest, testing::ValuesIn(test::golden_cases()),
                          [](const auto& test) { return test.param; });
 
 }  // namespace
