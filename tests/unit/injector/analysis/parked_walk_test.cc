@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "tests/unit/injector/split_entry.h"
+
 namespace slate::injector {
 namespace {
 
@@ -25,16 +27,9 @@ struct Planned {
   }
 };
 
-/// %p1 and %r1 differ between threads, %p2 and %r2 do not.
+/// `body` in a split_entry(), with a label behind it.
 Planned plan(const std::string& body) {
-  auto module = ptx::parse(
-      ".version 8.8\n.target sm_90\n.address_size 64\n.const .align 4 .b32 table[4];\n"
-      ".visible .entry k(.param .u64 a, .param .u32 n)\n{\n"
-      ".reg .pred %p<9>; .reg .b32 %r<30>; .reg .b64 %d<9>;\n"
-      ".shared .align 4 .b8 words[64];\n"
-      "mov.u32 %r1, %tid.x; ld.param.u32 %r2, [n];\n"
-      "setp.ge.u32 %p1, %r1, %r2; setp.ge.u32 %p2, %r2, 7;\n" +
-      body + "\nOUT: ret;\n}\n");
+  auto module = ptx::parse(test::split_entry(body + "\nOUT:"));
   EXPECT_TRUE(module) << module.error().message;
   Planned planned{.module = std::move(*module), .walk = {}};
   Effort effort;
