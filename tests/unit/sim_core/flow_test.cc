@@ -82,9 +82,7 @@ TEST(FlowTest, ALaneMayTakeALockThatAnotherLaneHolds) {
     st.volatile.global.u32 [%rd1+4], %r3;
     membar.gl;
     atom.global.exch.b32 %r4, [%rd1], 0;)";
-  Shape setup;
-  setup.block = {64, 1, 1};
-  const Outcome outcome = machine.run(entry(body), setup);
+  const Outcome outcome = machine.run(entry(body), {.block = {64, 1, 1}});
   ASSERT_TRUE(outcome.ok()) << outcome.message();
   EXPECT_EQ(machine.words()[1], 64u);
 }
@@ -355,9 +353,7 @@ TEST(FlowTest, ASleepingSpinReturnsEarlyAndEndsWhenReleased) {
   RELEASE:
     st.release.gpu.global.u32 [%rd1], 1;
   DONE:)";
-  Shape setup;
-  setup.block = {64, 1, 1};
-  ASSERT_TRUE(machine.run(entry(body), setup).ok());
+  ASSERT_TRUE(machine.run(entry(body), {.block = {64, 1, 1}}).ok());
   for (std::uint32_t i = 0; i < 32; ++i) EXPECT_EQ(machine.words_b()[i], 5u);
 }
 

@@ -22,10 +22,10 @@ struct Outcome {
 };
 
 struct Shape {
-  device::Dim3 grid;
+  device::Dim3 grid{};
   device::Dim3 block{32, 1, 1};
   std::uint32_t dynamic_shared = 0;
-  std::optional<std::uint64_t> seed;  // random schedule
+  std::optional<std::uint64_t> seed{};  // random schedule
   std::uint32_t quantum = 256;
 };
 

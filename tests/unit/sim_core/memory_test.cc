@@ -392,9 +392,7 @@ TEST(MemoryTest, MbarriersFinishAPhaseWhenAllArrivedAndAllBytesCame) {
     @!%p2 bra WAIT;
     and.b32 %r5, %r1, 15; shl.b32 %r5, %r5, 2; add.u32 %r5, %r5, %r3;
     ld.shared.u32 %r6, [%r5]; st.global.u32 [%rd5], %r6;)";
-  Shape setup;
-  setup.block = {64, 1, 1};
-  const Outcome outcome = machine.run(entry(body), setup);
+  const Outcome outcome = machine.run(entry(body), {.block = {64, 1, 1}});
   ASSERT_TRUE(outcome.ok()) << outcome.message();
   for (std::uint32_t i = 0; i < 64; ++i) EXPECT_EQ(machine.words_b()[i], i % 16 + 1);
 }

@@ -51,9 +51,7 @@ TEST(ProgramTest, AnUnknownInstructionFaultsOnlyWhenReached) {
   DONE:)";
   Machine machine;
   EXPECT_TRUE(machine.run(entry(body)).ok());
-  Shape setup;
-  setup.block = {96, 1, 1};
-  const Outcome outcome = machine.run(entry(body), setup);
+  const Outcome outcome = machine.run(entry(body), {.block = {96, 1, 1}});
   ASSERT_FALSE(outcome.ok());
   EXPECT_EQ(outcome.error->code, ErrorCode::kIllegalInstruction);
   EXPECT_NE(outcome.message().find("thread (64,0,0), line 17: frobnicate.u32"), std::string::npos)

@@ -33,9 +33,7 @@ TEST(BarrierTest, ThreadsThatHaveExitedAreNotWaitedFor) {
     setp.ge.u32 %p1, %r1, 40; @%p1 ret;
     bar.sync 0;
     st.global.u32 [%rd4], 1;)";
-  Shape setup;
-  setup.block = {128, 1, 1};
-  const Outcome outcome = machine.run(entry(body), setup);
+  const Outcome outcome = machine.run(entry(body), {.block = {128, 1, 1}});
   ASSERT_TRUE(outcome.ok()) << outcome.message();
   for (std::uint32_t i = 0; i < 128; ++i) EXPECT_EQ(machine.words()[i], i < 40 ? 1u : 0u);
 }
@@ -51,9 +49,7 @@ TEST(BarrierTest, AnExitCompletesABarrierThatOthersWaitAt) {
   WAIT:
     bar.sync 0;
     st.global.u32 [%rd4], 1;)";
-  Shape setup;
-  setup.block = {64, 1, 1};
-  const Outcome outcome = machine.run(entry(body), setup);
+  const Outcome outcome = machine.run(entry(body), {.block = {64, 1, 1}});
   ASSERT_TRUE(outcome.ok()) << outcome.message();
   EXPECT_EQ(machine.words()[31], 1u);
 }
@@ -67,9 +63,7 @@ TEST(BarrierTest, DivergedLanesMayArriveAtDifferentInstructions) {
     barrier.sync 0;
   JOIN:
     st.global.u32 [%rd4], 1;)";
-  Shape setup;
-  setup.block = {64, 1, 1};
-  const Outcome outcome = machine.run(entry(body), setup);
+  const Outcome outcome = machine.run(entry(body), {.block = {64, 1, 1}});
   ASSERT_TRUE(outcome.ok()) << outcome.message();
   EXPECT_EQ(machine.words()[63], 1u);
 }
@@ -110,9 +104,7 @@ TEST(BarrierTest, ReductionsGiveEveryThreadTheResult) {
     bar.red.and.pred %p2, 0, %p1; bar.red.or.pred %p3, 0, !%p5; bar.red.and.pred %p4, 0, %p5;
     selp.u32 %r3, 1, 0, %p2; @%p3 add.u32 %r3, %r3, 2; @%p4 add.u32 %r3, %r3, 4;
     st.global.u32 [%rd4], %r2; st.global.u32 [%rd5], %r3;)";
-  Shape setup;
-  setup.block = {96, 1, 1};
-  const Outcome outcome = machine.run(entry(body), setup);
+  const Outcome outcome = machine.run(entry(body), {.block = {96, 1, 1}});
   ASSERT_TRUE(outcome.ok()) << outcome.message();
   for (std::uint32_t i = 0; i < 96; ++i) {
     EXPECT_EQ(machine.words()[i], 50u);
@@ -141,9 +133,7 @@ TEST(BarrierTest, ADeadlockIsNamed) {
     ret;
   OTHER:
     bar.sync 2;)";
-  Shape setup;
-  setup.block = {64, 1, 1};
-  const Outcome outcome = machine.run(entry(body), setup);
+  const Outcome outcome = machine.run(entry(body), {.block = {64, 1, 1}});
   ASSERT_FALSE(outcome.ok());
   EXPECT_EQ(outcome.error->code, ErrorCode::kLaunchTimeout);
   EXPECT_NE(outcome.message().find("thread (0,0,0), line 17: bar.sync waits at barrier 1"),

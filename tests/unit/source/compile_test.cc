@@ -47,6 +47,12 @@ class SourceCompileTest : public ::testing::Test {
   void SetUp() override {
     if (const auto nvrtc = Nvrtc::open(); !nvrtc) GTEST_SKIP() << nvrtc.error().message;
   }
+  /// Empty, and a failure of the test, where it does not compile.
+  static CompiledSource compiled(std::string_view text, const SourceOptions& options = {}) {
+    auto result = compile(text, options);
+    EXPECT_TRUE(result.has_value()) << result.error().message;
+    return result.value_or(CompiledSource{});
+  }
   static std::string written(const CompiledSource& source, const std::string& name) {
     for (const auto& [as_written, lowered] : source.kernels) {
       if (as_written == name) return lowered;
@@ -56,48 +62,41 @@ class SourceCompileTest : public ::testing::Test {
 };
 
 TEST_F(SourceCompileTest, WholeProgramBecomesItsKernels) {
-  const auto result = compile(
+  const auto result = compiled(
       "#include <cstdio>\n#include <vector>\n#include <cstdint>\n#include <algorithm>\n"
       "namespace ns { __global__ void add(uint64_t* p, std::uint32_t n) {\n"
       "  p[0] = std::min(p[1], std::uint64_t{n}); } }\n"
       "extern \"C\" __global__ void plain(float* p) { p[0] = INFINITY; }\n"
-      "int main() { std::vector<float> v(3); ns::add<<<1, 2>>>(nullptr, 1); }\n",
-      {});
-  ASSERT_TRUE(result.has_value()) << result.error().message;
-  EXPECT_EQ(written(*result, "ns::add"), "_ZN2ns3addEPmj");
-  EXPECT_EQ(written(*result, "plain"), "plain");
-  EXPECT_EQ(entries(result->ptx), (Names{"_ZN2ns3addEPmj", "plain"}));
+      "int main() { std::vector<float> v(3); ns::add<<<1, 2>>>(nullptr, 1); }\n");
+  EXPECT_EQ(written(result, "ns::add"), "_ZN2ns3addEPmj");
+  EXPECT_EQ(written(result, "plain"), "plain");
+  EXPECT_EQ(entries(result.ptx), (Names{"_ZN2ns3addEPmj", "plain"}));
 }
 
 TEST_F(SourceCompileTest, MathThatNvrtcLacksInStdIsThere) {
-  const auto result = compile(
+  compiled(
       "#include <cmath>\n__global__ void k(float* p) {\n"
       "  p[0] = std::fmod(p[1], p[2]) + std::fma(p[3], p[4], p[5]) + std::erf(p[6]) + "
-      "std::erfc(p[7]); }\n",
-      {});
-  ASSERT_TRUE(result.has_value()) << result.error().message;
+      "std::erfc(p[7]); }\n");
 }
 
 TEST_F(SourceCompileTest, LaunchedInstancesAreMade) {
-  const auto result = compile(
+  const auto result = compiled(
       "#define LAUNCH(T, n) scale<T, n><<<1, 1>>>((T*)p)\n"
       "template <class T, int n> __global__ void scale(T* p) { *p *= n; }\n"
       "template <class T> void run(void* p) { constexpr int k = 8; scale<T, k><<<1, 1>>>((T*)p); "
       "}\n"
       "template <class T> void run(void* p, int) { scale<T, 16><<<1, 1>>>((T*)p); }\n"
-      "void go(void* p) { LAUNCH(float, 2); run<double>(p); run<int>(p, 1); }\n",
-      {});
-  ASSERT_TRUE(result.has_value()) << result.error().message;
-  EXPECT_EQ(entries(result->ptx),
+      "void go(void* p) { LAUNCH(float, 2); run<double>(p); run<int>(p, 1); }\n");
+  EXPECT_EQ(entries(result.ptx),
             (Names{"_Z5scaleIfLi2EEvPT_", "_Z5scaleIdLi8EEvPT_", "_Z5scaleIiLi16EEvPT_"}));
 }
 
 TEST_F(SourceCompileTest, InstancesAskedForAreMadeAndNamed) {
-  const auto result = compile("template <class T> __global__ void scale(T* p) { *p *= 2; }\n",
-                              {.instances = {"scale<float>", "scale<long>"}});
-  ASSERT_TRUE(result.has_value()) << result.error().message;
-  EXPECT_EQ(written(*result, "scale<float>"), "_Z5scaleIfEvPT_");
-  EXPECT_EQ(written(*result, "scale<long>"), "_Z5scaleIlEvPT_");
+  const auto result = compiled("template <class T> __global__ void scale(T* p) { *p *= 2; }\n",
+                               {.instances = {"scale<float>", "scale<long>"}});
+  EXPECT_EQ(written(result, "scale<float>"), "_Z5scaleIfEvPT_");
+  EXPECT_EQ(written(result, "scale<long>"), "_Z5scaleIlEvPT_");
 }
 
 TEST_F(SourceCompileTest, WrongInstanceIsTheCallersError) {
@@ -108,19 +107,16 @@ TEST_F(SourceCompileTest, WrongInstanceIsTheCallersError) {
 }
 
 TEST_F(SourceCompileTest, HelperThatOnlyLacksAnAnnotationIsTakenIn) {
-  const auto result = compile(
-      "int twice(int a) { return 2 * a; }\n__global__ void k(int* p) { *p = twice(*p); }\n", {});
-  ASSERT_TRUE(result.has_value()) << result.error().message;
-  EXPECT_EQ(entries(result->ptx), (Names{"_Z1kPi"}));
+  const auto result = compiled(
+      "int twice(int a) { return 2 * a; }\n__global__ void k(int* p) { *p = twice(*p); }\n");
+  EXPECT_EQ(entries(result.ptx), (Names{"_Z1kPi"}));
 }
 
 TEST_F(SourceCompileTest, MemberThatDoesNotCompileForTheDeviceIsDropped) {
-  const auto result = compile(
+  compiled(
       "#include <string>\nstruct A { int x; std::string name_of(std::string s) { return s; }\n"
       "  __host__ __device__ void log(std::string s) { }\n  __device__ int get() { return x; } };\n"
-      "__global__ void k(A a, int* p) { *p = a.get(); }\n",
-      {});
-  ASSERT_TRUE(result.has_value()) << result.error().message;
+      "__global__ void k(A a, int* p) { *p = a.get(); }\n");
 }
 
 TEST_F(SourceCompileTest, ErrorsNameTheAuthorsFileAndLine) {
@@ -135,20 +131,17 @@ TEST_F(SourceCompileTest, ErrorsNameTheAuthorsFileAndLine) {
 }
 
 TEST_F(SourceCompileTest, AssertAndPrintfWork) {
-  const auto result = compile(
+  const auto result = compiled(
       "#include <assert.h>\n#include <stdio.h>\n__global__ void k(int n) { assert(n > 0); "
-      "printf(\"%d\", n); }\n",
-      {});
-  ASSERT_TRUE(result.has_value()) << result.error().message;
-  EXPECT_NE(result->ptx.find("__assertfail"), std::string::npos);
-  EXPECT_NE(result->ptx.find("vprintf"), std::string::npos);
+      "printf(\"%d\", n); }\n");
+  EXPECT_NE(result.ptx.find("__assertfail"), std::string::npos);
+  EXPECT_NE(result.ptx.find("vprintf"), std::string::npos);
 }
 
 TEST_F(SourceCompileTest, ArchitectureAndOptionsReachTheCompiler) {
-  const auto result = compile("__global__ void k(int* p) { *p = N; }\n",
-                              {.options = {"-DN=7"}, .architecture = 80});
-  ASSERT_TRUE(result.has_value()) << result.error().message;
-  EXPECT_NE(result->ptx.find(".target sm_80"), std::string::npos);
+  const auto result = compiled("__global__ void k(int* p) { *p = N; }\n",
+                               {.options = {"-DN=7"}, .architecture = 80});
+  EXPECT_NE(result.ptx.find(".target sm_80"), std::string::npos);
 }
 
 TEST_F(SourceCompileTest, IdentityTellsOptionsApart) {
