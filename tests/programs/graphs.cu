@@ -33,18 +33,21 @@ void captured() {
   cudaMemset(memory, 0xff, sizeof(host));
   cudaDeviceSynchronize();
 
-  cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal);
-  cudaMemsetAsync(memory, 0, sizeof(host), stream);
-  cudaEventRecord(fork, stream);
-  cudaStreamWaitEvent(other, fork);
-  add<<<1, 32, 0, stream>>>(memory, 5);
-  cudaMemsetAsync(more, 1, sizeof(host), other);
-  cudaEventRecord(join, other);
-  cudaStreamWaitEvent(stream, join);
-  times<<<1, 32, 0, stream>>>(memory, 3);
-  cudaMemcpyAsync(more, memory, sizeof(host), cudaMemcpyDeviceToDevice, stream);
+  const auto capture = [&](int amount, cudaGraph_t& graph) {
+    cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal);
+    cudaMemsetAsync(memory, 0, sizeof(host), stream);
+    cudaEventRecord(fork, stream);
+    cudaStreamWaitEvent(other, fork);
+    add<<<1, 32, 0, stream>>>(memory, amount);
+    cudaMemsetAsync(more, 1, sizeof(host), other);
+    cudaEventRecord(join, other);
+    cudaStreamWaitEvent(stream, join);
+    times<<<1, 32, 0, stream>>>(memory, 3);
+    cudaMemcpyAsync(more, memory, sizeof(host), cudaMemcpyDeviceToDevice, stream);
+    return cudaStreamEndCapture(stream, &graph);
+  };
   cudaGraph_t graph = nullptr;
-  std::printf("capture %s\n", cudaGetErrorName(cudaStreamEndCapture(stream, &graph)));
+  std::printf("capture %s\n", cudaGetErrorName(capture(5, graph)));
   std::printf("nothing ran %d\n", first());
 
   std::size_t nodes = 0, edges = 0, roots = 0;
@@ -61,17 +64,7 @@ void captured() {
 
   // The same shape with another number.
   cudaGraph_t second = nullptr;
-  cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal);
-  cudaMemsetAsync(memory, 0, sizeof(host), stream);
-  cudaEventRecord(fork, stream);
-  cudaStreamWaitEvent(other, fork);
-  add<<<1, 32, 0, stream>>>(memory, 7);
-  cudaMemsetAsync(more, 1, sizeof(host), other);
-  cudaEventRecord(join, other);
-  cudaStreamWaitEvent(stream, join);
-  times<<<1, 32, 0, stream>>>(memory, 3);
-  cudaMemcpyAsync(more, memory, sizeof(host), cudaMemcpyDeviceToDevice, stream);
-  cudaStreamEndCapture(stream, &second);
+  capture(7, second);
   cudaGraphExecUpdateResultInfo info;
   std::printf("update %s\n", cudaGetErrorName(cudaGraphExecUpdate(exec, second, &info)));
   cudaGraphLaunch(exec, stream);
