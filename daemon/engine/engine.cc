@@ -1,6 +1,7 @@
 #include "daemon/engine/engine.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 
@@ -27,6 +28,8 @@ constexpr std::chrono::milliseconds kLastWrites{1};
 constexpr std::uint64_t kScarce = 32;
 /// How long sessions may take to end after kStop.
 constexpr std::chrono::seconds kStopGrace{3};
+/// Time without sessions after which the heap's free memory goes back.
+constexpr std::chrono::milliseconds kTrimAfter{2000};
 
 std::chrono::milliseconds kill_grace(const Config& config) {
   return std::chrono::milliseconds(static_cast<int>(config.kill_grace_seconds * 1000));
@@ -186,6 +189,8 @@ int Engine::run() {
   while (true) {
     int timeout =
         may_be_blocked() || is_fenced() ? static_cast<int>(BlockingWatch::kEvery.count()) : -1;
+    const bool may_trim = heap_is_loose_ && sessions_.empty();
+    if (may_trim) timeout = static_cast<int>(kTrimAfter.count());
     if (stopping_) {
       if (sessions_.empty()) return 0;
       const auto left = stop_deadline_ - Clock::now();
@@ -193,7 +198,13 @@ int Engine::run() {
       timeout = static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count());
     }
     pollfd pollers[2] = {{link_.fd(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
-    if (::poll(pollers, 2, timeout) < 0 && errno != EINTR) return 1;
+    const int count = ::poll(pollers, 2, timeout);
+    if (count < 0 && errno != EINTR) return 1;
+    if (count == 0 && may_trim) {
+      // Each thread's arena keeps what its sessions have freed.
+      ::malloc_trim(0);
+      heap_is_loose_ = false;
+    }
     if (pollers[1].revents != 0) join_finished();
     if (pollers[0].revents != 0 && !read_messages()) return 1;
     if (may_be_blocked()) watch_blocking();
@@ -478,6 +489,7 @@ void Engine::join_finished() {
     }
     finished_.clear();
   }
+  heap_is_loose_ = true;
   count_users();
   for (Running& running : ended) {
     running.thread.join();

@@ -120,6 +120,8 @@ class Engine {
   std::atomic<bool> ending_{false};
   std::atomic<bool> ended_{false};  // whether exit_now_ has returned, in tests
   bool stopping_ = false;
+  bool heap_is_loose_ =
+      false;  // whether a session has ended since the heap's free memory went back
   std::chrono::steady_clock::time_point stop_deadline_;
 };
 

@@ -4,7 +4,10 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <unistd.h>
 
+#include <cstring>
+#include <fstream>
 #include <future>
 #include <nlohmann/json.hpp>
 
@@ -137,6 +140,36 @@ TEST_F(EngineTest, AFinishedSessionIsReportedWithItsLaunches) {
   EXPECT_EQ(ended.header.flags, 0u);
   EXPECT_TRUE(device_->holds_nothing());
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_F(EngineTest, WithoutSessionsTheHeapsFreeMemoryGoesBack) {
+  // Blocks that stay keep the free ones between them from going back by themselves.
+  constexpr std::size_t kBlocks = 64 << 10, kBytes = 1000, kStay = 64;
+  std::vector<std::unique_ptr<char[]>> blocks(kBlocks);
+  for (auto& block : blocks) {
+    block = std::make_unique_for_overwrite<char[]>(kBytes);
+    std::memset(block.get(), 1, kBytes);
+  }
+  for (std::size_t i = 0; i < kBlocks; ++i) {
+    if (i % kStay != 0) blocks[i].reset();
+  }
+  const auto resident = [] {
+    std::ifstream file("/proc/self/statm");
+    std::uint64_t all = 0, pages = 0;
+    file >> all >> pages;
+    return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  };
+  start();
+  const std::uint64_t before = resident();
+  connect(5).reset();
+  next(LinkType::kSessionEnded);
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto is_back = [&] { return resident() + kBlocks * kBytes / 2 < before; };
+  while (!is_back() && std::chrono::steady_clock::now() < limit)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_TRUE(is_back());
+}
+#endif
 
 TEST_F(EngineTest, AFaultedSessionIsReportedAsSuch) {
   start();
