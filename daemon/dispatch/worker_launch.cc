@@ -52,6 +52,7 @@ Result<void> WorkerQueue::take_control_block(device::Stream stream) {
 
 Result<void> WorkerQueue::launch(const FormLaunch& launch, device::Stream stream,
                                  const WorkerTable* table) {
+  SLATE_CHECK(table != nullptr || !launch.control);
   stream_ = stream;
   const device::Stream writing = launch.control.value_or(stream);
   if (const auto taken = take_control_block(writing); !taken) return taken;
@@ -64,36 +65,10 @@ Result<void> WorkerQueue::launch(const FormLaunch& launch, device::Stream stream
     }
   }
   resized_.reset();
-  LaunchParameters ours = parameters_of(launch.spec.grid);
-  const std::uint32_t sms = launch.sms != 0 ? launch.sms : memory_.sm_count();
-  const std::uint32_t room = launch.workers_per_sm * sms;
-  const TaskSizes sizes =
-      launch.task_sizes ? *launch.task_sizes : default_task_sizes(ours.blocks, room);
-  cut_into_tasks(ours, sizes, room);
-  workers_ = std::min(room, ours.tasks) + launch.spares_per_sm * sms;
-  most_per_sm_ = launch.workers_per_sm + launch.spares_per_sm;
-  allowed_.assign(memory_.sm_count(), most_per_sm_);
+  const bool is_static = launch.independent_blocks && table == nullptr;
+  describe(launch, is_static);
   if (table != nullptr) allow(*table);
   room_gained_ = 0;
-  const bool is_static = launch.independent_blocks && table == nullptr;
-  ours.control = control_;
-  ours.signal = signal_address();
-  ours.flags = 0;
-  ours.queue_start = is_static ? workers_ : 0;
-  ours.prefetch_below = launch.prefetch ? ours.first_2 : 0;
-  ours.exit_target = 0;
-  ours.generation = next_generation_;
-  next_generation_ += injector::kNextGeneration;
-  ours.last_sm = memory_.sm_count() - 1;
-  parameters_ = ours;
-  spec_ = launch.spec;
-  spec_.control = control();
-  parameter_offset_ = launch.parameter_offset;
-  pack(packed_, launch.spec.parameters, parameter_offset_, ours);
-  const bool dispatches = launch.dispatch != device::Function{} && memory_.dispatches() &&
-                          packed_.size() <= DispatchState::kMostParameterBytes;
-  dispatch_ = dispatches ? launch.dispatch : device::Function{};
-  counts_arrivals_ &= !dispatches;
   if (by_device()) {
     // Before the table: what empties the table later also comes after the state, which would
     // otherwise take a stop back.
@@ -113,6 +88,37 @@ Result<void> WorkerQueue::launch(const FormLaunch& launch, device::Stream stream
   }
   if (by_device()) return start_dispatch();
   return start(workers_, is_static ? std::uint32_t{injector::kStaticFirstTask} : 0, stream);
+}
+
+/// Fills in what is known of the launch. `is_static`: whether each worker's first task is its own.
+void WorkerQueue::describe(const FormLaunch& launch, bool is_static) {
+  LaunchParameters ours = parameters_of(launch.spec.grid);
+  const std::uint32_t sms = launch.sms != 0 ? launch.sms : memory_.sm_count();
+  const std::uint32_t room = launch.workers_per_sm * sms;
+  const TaskSizes sizes =
+      launch.task_sizes ? *launch.task_sizes : default_task_sizes(ours.blocks, room);
+  cut_into_tasks(ours, sizes, room);
+  workers_ = std::min(room, ours.tasks) + launch.spares_per_sm * sms;
+  most_per_sm_ = launch.workers_per_sm + launch.spares_per_sm;
+  allowed_.assign(memory_.sm_count(), most_per_sm_);
+  ours.control = control_;
+  ours.signal = signal_address();
+  ours.flags = 0;
+  ours.queue_start = is_static ? workers_ : 0;
+  ours.prefetch_below = launch.prefetch ? ours.first_2 : 0;
+  ours.exit_target = 0;
+  ours.generation = next_generation_;
+  next_generation_ += injector::kNextGeneration;
+  ours.last_sm = memory_.sm_count() - 1;
+  parameters_ = ours;
+  spec_ = launch.spec;
+  spec_.control = control();
+  parameter_offset_ = launch.parameter_offset;
+  pack(packed_, launch.spec.parameters, parameter_offset_, ours);
+  const bool dispatches = launch.dispatch != device::Function{} && memory_.dispatches() &&
+                          packed_.size() <= DispatchState::kMostParameterBytes;
+  dispatch_ = dispatches ? launch.dispatch : device::Function{};
+  counts_arrivals_ &= !dispatches;
 }
 
 Result<void> WorkerQueue::start(std::uint32_t workers, std::uint32_t flags, device::Stream stream) {

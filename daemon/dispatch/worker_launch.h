@@ -180,6 +180,7 @@ class WorkerQueue {
   using HostCopies = std::vector<std::unique_ptr<HostCopy>>;
 
   Result<void> take_control_block(device::Stream stream);
+  void describe(const FormLaunch& launch, bool is_static);
   Result<void> start(std::uint32_t workers, std::uint32_t flags, device::Stream stream);
   Result<void> write_state(const FormLaunch& launch, bool is_static, bool stopped,
                            device::Stream stream);

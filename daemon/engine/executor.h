@@ -201,6 +201,9 @@ class Executor {
   Result<void> begin_again(Client& client, const FunctionRecord& kernel,
                            const ProfileRecord& profile, std::uint64_t blocks,
                            LogicalStream& stream, device::Stream target);
+  static bool join_batch(LogicalStream& stream, const Grant& grant);
+  void never_begun(Client& client, const Grant& grant, const Result<void>& why);
+  void show_lane(Client& client, const Grant& grant);
   Result<injector::Form> carry_out(Client& client, FunctionRecord& kernel,
                                    const device::LaunchSpec& spec, LogicalStream& stream,
                                    Grant grant, const LaunchShape& shape);

@@ -254,6 +254,32 @@ Result<void> Executor::prepare(Client& client, LogicalStream& stream, const Gran
   return {};
 }
 
+/// Whether the launch may join the stream's open batch, which then knows of it; true without one.
+bool Executor::join_batch(LogicalStream& stream, const Grant& grant) {
+  LaunchBatch* const open = stream.batch.get();
+  if (open == nullptr) return true;
+  const scheduler::Start& start = grant.start;
+  const scheduler::Completion& last = open->completion;
+  const bool same = last.kernel == grant.kernel && last.part == grant.part &&
+                    last.task_size == start.task_size && last.form == start.form;
+  const bool mixes = open->mixes && may_mix(grant);
+  const bool joins = (same || mixes) && last.tag == start.tag && last.placement == start.placement;
+  if (joins && !same) open->completion.mixed = true;
+  return joins;
+}
+
+/// Ends a granted launch that the device could not be prepared for.
+void Executor::never_begun(Client& client, const Grant& grant, const Result<void>& why) {
+  auto nothing = std::make_shared<LaunchBatch>();
+  nothing->completion.session = client.spec.session;
+  nothing->trace = client.waiting;
+  nothing->counted = 1;
+  nothing->counted_ms = grant.expected_ms;
+  nothing->filled = grant.filled;
+  nothing->serials = {grant.serial};
+  batch_ended(nothing, why);
+}
+
 Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kernel,
                                            const device::LaunchSpec& spec, LogicalStream& stream,
                                            Grant grant, const LaunchShape& shape) {
@@ -273,28 +299,9 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
   // What has to be loaded first is not to be taken for the launch's time.
   find_forms(device_, forms_, kernel, to_injector(start.form));
   const device::Partition partition = resizable ? device::kWholeDevice : partition_for(start);
-  if (const LaunchBatch* open = stream.batch.get(); open != nullptr) {
-    const scheduler::Completion& last = open->completion;
-    const bool same = last.kernel == grant.kernel && last.part == grant.part &&
-                      last.task_size == start.task_size && last.form == start.form;
-    const bool mixes = open->mixes && may_mix(grant);
-    const bool alike =
-        (same || mixes) && last.tag == start.tag && last.placement == start.placement;
-    if (resizable || profiled || !alike) {
-      close_batch(client, stream);
-    } else if (!same) {
-      stream.batch->completion.mixed = true;
-    }
-  }
+  if (resizable || profiled || !join_batch(stream, grant)) close_batch(client, stream);
   if (const auto prepared = prepare(client, stream, grant, shape, partition); !prepared) {
-    auto nothing = std::make_shared<LaunchBatch>();
-    nothing->completion.session = client.spec.session;
-    nothing->trace = client.waiting;
-    nothing->counted = 1;
-    nothing->counted_ms = grant.expected_ms;
-    nothing->filled = grant.filled;
-    nothing->serials = {grant.serial};
-    batch_ended(nothing, prepared);
+    never_begun(client, grant, prepared);
     if (profiled) profiled_.drop();
     return std::unexpected(prepared.error());
   }
@@ -313,16 +320,7 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
     batch.completion.task_size = 0;
   }
   const bool in_lane = resizable && done && *done == injector::Form::kWorker;
-  if (in_lane) {
-    {
-      const MutexLock lock(mutex_);
-      client.unended.make_lane(grant.serial, Clock::now());
-      client.unended.show(views_[client.index].running);
-      // Under the lock, or the executor's thread could have looked already, and sleep after all.
-      lanes_active_.store(true);
-    }
-    tick_.notify_one();
-  }
+  if (in_lane) show_lane(client, grant);
   if (!done) {
     stream.refused = true;
   } else {
@@ -341,6 +339,18 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
     close_batch(client, stream);
   }
   return done;
+}
+
+/// To the policy, and to the thread that looks after lanes.
+void Executor::show_lane(Client& client, const Grant& grant) {
+  {
+    const MutexLock lock(mutex_);
+    client.unended.make_lane(grant.serial, Clock::now());
+    client.unended.show(views_[client.index].running);
+    // Under the lock, or the executor's thread could have looked already, and sleep after all.
+    lanes_active_.store(true);
+  }
+  tick_.notify_one();
 }
 
 /// The launch's time says nothing of the kernel's time, like that of a resized launch.
@@ -414,24 +424,16 @@ Result<injector::Form> Executor::launch_lane(Client& client, FunctionRecord& ker
   target.prefetch = start.prefetch;
   const auto done = launch_in_form(device_, forms_, kernel, spec, to_injector(start.form), target);
   if (!done) return done;
-  if (*done != injector::Form::kWorker) {
-    // Natively after all, on the lane: an event brings the stream behind it.
-    if (const auto marked = device_.record((*begin)->get(), *lane_stream); !marked) {
-      return std::unexpected(marked.error());
-    }
-    const auto waited = device_.wait(stream.device, (*begin)->get());
-    if (!waited) return std::unexpected(waited.error());
-    const auto watched = watch_lane(client, *lane_stream, stream.batch);
-    if (!watched) return std::unexpected(watched.error());
-    return done;
-  }
-  LaunchBatch& batch = *stream.batch;
-  if (const auto marked = mark_end(batch, *lane_stream); !marked) {
-    return std::unexpected(marked.error());
-  }
+  const bool natively = *done != injector::Form::kWorker;
+  // Natively after all, on the lane: an event brings the stream behind it.
+  auto marked = natively ? device_.record((*begin)->get(), *lane_stream)
+                         : mark_end(*stream.batch, *lane_stream);
+  if (marked && natively) marked = device_.wait(stream.device, (*begin)->get());
+  if (!marked) return std::unexpected(marked.error());
   if (const auto watched = watch_lane(client, *lane_stream, stream.batch); !watched) {
     return std::unexpected(watched.error());
   }
+  if (natively) return done;
   ++stream.active_lanes;
   ++lanes_;
   client.lanes.push_back({.lane = lane,
