@@ -249,6 +249,32 @@ TEST(AccessBoundsTest, TheLowerHalfOfASmallNumberIsTheNumber) {
   EXPECT_EQ(large.verdict.counts.bounded, 0u);
 }
 
+TEST(AccessBoundsTest, WhatIsChangedBehindItsComparisonIsNoLongerWhatWasCompared) {
+  const std::string kernel =
+      "mov.u32 %r10, %r7;\nsetp.ge.u32 %p1, %r10, %r1;\n@%p1 bra OUT;\n"
+      "add.s32 %r10, %r10, 300000;\n" +
+      element("%r10");
+  EXPECT_FALSE(Bounded(kernel).hold({.n = 1000})) << "beyond the extent, not where no thread comes";
+}
+
+TEST(AccessBoundsTest, WhatIsComparedBeforeACounterIsSetSaysNothingOfIt) {
+  const Bounded bounded(
+      "mov.u32 %r10, %r2;\nsetp.gt.s32 %p1, %r10, 9;\n@%p1 bra OUT;\nmov.u32 %r10, %r1;\nLOOP:\n" +
+      element("%r10") + "add.s32 %r10, %r10, 1;\nsetp.lt.s32 %p2, %r10, 1000;\n@%p2 bra LOOP;");
+  EXPECT_EQ(bounded.verdict.counts.bounded, 1u);
+  EXPECT_TRUE(bounded.hold({.n = 500, .m = 5}));
+  EXPECT_FALSE(bounded.hold({.n = kBytes / 4, .m = 5}));
+}
+
+TEST(AccessBoundsTest, TheFirstTurnCountsWhereNoThreadComesToTheGrowth) {
+  const Bounded bounded("mov.u32 %r10, %r1;\nmov.u32 %r11, 0;\nLOOP:\n" + element("%r10") +
+                        "setp.ge.s32 %p1, %r5, 0;\n@%p1 bra OUT;\nadd.s32 %r10, %r10, %r5;\n"
+                        "add.s32 %r11, %r11, 1;\nsetp.lt.u32 %p2, %r11, %r2;\n@%p2 bra LOOP;");
+  EXPECT_EQ(bounded.verdict.counts.bounded, 1u);
+  EXPECT_TRUE(bounded.hold({.n = kBytes / 4 - 1}));
+  EXPECT_FALSE(bounded.hold({.n = kBytes / 4}));
+}
+
 TEST(AccessBoundsTest, ACounterMayBeComparedWhereItIsUsed) {
   // A pointer and an index that grow together: the index is compared at the access.
   const auto kernel = [](std::string_view begin, std::string_view inside, std::string_view growth) {
