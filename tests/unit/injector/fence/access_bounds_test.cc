@@ -275,6 +275,15 @@ TEST(AccessBoundsTest, TheFirstTurnCountsWhereNoThreadComesToTheGrowth) {
   EXPECT_FALSE(bounded.hold({.n = kBytes / 4}));
 }
 
+TEST(AccessBoundsTest, ARegisterThatMayNotHaveBeenWrittenIsNotKnown) {
+  const std::string narrow = "setp.lt.s32 %p1, %r5, 3;\n";
+  const Bounded guarded(narrow + "@%p1 mov.u32 %r10, 5;\n" + element("%r10"));
+  EXPECT_EQ(guarded.verdict.counts.bounded, 0u);
+  const Bounded passed_by(narrow + "@%p1 bra NEXT;\nmov.u32 %r10, 5;\nNEXT:\n" + element("%r10") +
+                          "mov.u32 %r10, 6;\n");
+  EXPECT_EQ(passed_by.verdict.counts.bounded, 0u);
+}
+
 TEST(AccessBoundsTest, ACounterMayBeComparedWhereItIsUsed) {
   // A pointer and an index that grow together: the index is compared at the access.
   const auto kernel = [](std::string_view begin, std::string_view inside, std::string_view growth) {
