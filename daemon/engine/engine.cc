@@ -189,21 +189,22 @@ int Engine::run() {
   while (true) {
     int timeout =
         may_be_blocked() || is_fenced() ? static_cast<int>(BlockingWatch::kEvery.count()) : -1;
-    const bool may_trim = heap_is_loose_ && sessions_.empty();
-    if (may_trim) timeout = static_cast<int>(kTrimAfter.count());
+    const auto until = [](Clock::time_point end) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
+      return std::max(static_cast<int>(left.count()), 0);
+    };
+    if (trim_at_ && sessions_.empty()) timeout = until(*trim_at_);
     if (stopping_) {
       if (sessions_.empty()) return 0;
-      const auto left = stop_deadline_ - Clock::now();
-      if (left <= left.zero()) return 1;
-      timeout = static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count());
+      timeout = until(stop_deadline_);
+      if (timeout == 0) return 1;
     }
     pollfd pollers[2] = {{link_.fd(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
-    const int count = ::poll(pollers, 2, timeout);
-    if (count < 0 && errno != EINTR) return 1;
-    if (count == 0 && may_trim) {
+    if (::poll(pollers, 2, timeout) < 0 && errno != EINTR) return 1;
+    if (trim_at_ && sessions_.empty() && Clock::now() >= *trim_at_) {
       // Each thread's arena keeps what its sessions have freed.
       ::malloc_trim(0);
-      heap_is_loose_ = false;
+      trim_at_.reset();
     }
     if (pollers[1].revents != 0) join_finished();
     if (pollers[0].revents != 0 && !read_messages()) return 1;
@@ -489,7 +490,7 @@ void Engine::join_finished() {
     }
     finished_.clear();
   }
-  heap_is_loose_ = true;
+  trim_at_ = Clock::now() + kTrimAfter;
   count_users();
   for (Running& running : ended) {
     running.thread.join();

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -120,8 +121,8 @@ class Engine {
   std::atomic<bool> ending_{false};
   std::atomic<bool> ended_{false};  // whether exit_now_ has returned, in tests
   bool stopping_ = false;
-  bool heap_is_loose_ =
-      false;  // whether a session has ended since the heap's free memory went back
+  /// When the heap's free memory goes back if there is no session; none: nothing has ended since.
+  std::optional<std::chrono::steady_clock::time_point> trim_at_;
   std::chrono::steady_clock::time_point stop_deadline_;
 };
 
