@@ -23,7 +23,8 @@ AdaptivePolicy::AdaptivePolicy(const Settings& settings, ProfileTable& profiles)
     : settings_(settings),
       profiles_(profiles),
       roster_(settings_, profiles_),
-      turns_(settings_, profiles_) {
+      turns_(settings_, profiles_),
+      side_by_side_(settings_, profiles_) {
   for (auto* each : {&wanted_kernels_, &kernels_}) each->reserve(kMostMembers);
   wanted_.reserve(kMostMembers);
   wanted_ids_.reserve(kMostMembers);
@@ -34,7 +35,11 @@ AdaptivePolicy::AdaptivePolicy(const Settings& settings, ProfileTable& profiles)
 void AdaptivePolicy::decide(const View& view, Decisions& decisions) {
   roster_.update(view);
   decisions.again = roster_.next_change();
-  choose_members(view);
+  if (side_by_side_.decide(view, roster_, decisions)) {
+    wanted_.clear();
+  } else {
+    choose_members(view);
+  }
   if (!same_group(view) || profiles_.edits() != edits_) regroup(view);
   if (members_.empty()) return;
   step(view, decisions);
@@ -157,7 +162,8 @@ void AdaptivePolicy::share(const View& view, Decisions& decisions) {
                       .ahead = ahead,
                       .has_room = has_room,
                       .settled = !one_by_one,
-                      .sampled = !one_by_one};
+                      .sampled = !one_by_one,
+                      .repeats = !one_by_one && roster_.may_repeat(session)};
     if (share_device(session, profiles_, settings_, share, decisions)) {
       slot.last_start = view.now;
       roster_.queued(session, slot);
@@ -171,7 +177,7 @@ void AdaptivePolicy::share(const View& view, Decisions& decisions) {
 std::string AdaptivePolicy::arrangement_text(const Machine& machine) const {
   switch (phase_) {
     case Phase::kIdle:
-      return "idle";
+      return side_by_side_.active() ? "side by side" : "idle";
     case Phase::kSingle:
       return "session " + std::to_string(members_.front().id) + " alone";
     case Phase::kMeasure:

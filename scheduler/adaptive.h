@@ -16,6 +16,7 @@
 #include "scheduler/roster.h"
 #include "scheduler/search.h"
 #include "scheduler/settings.h"
+#include "scheduler/side_by_side.h"
 #include "scheduler/turns.h"
 
 namespace slate::scheduler {
@@ -173,6 +174,7 @@ class AdaptivePolicy final : public Policy {
   ProfileTable& profiles_;
   Roster roster_;
   Turns turns_;
+  SideBySide side_by_side_;
 
   std::vector<std::uint32_t> wanted_;  // indices of the sessions that are to be the group
   std::vector<Member> members_;        // the present group, ordered by kernel, then by arrival

@@ -328,7 +328,7 @@ bool share_device(const SessionView& session, const ProfileTable& profiles,
   Start start = start_in_form(session, share.form, share.placement, profiles, settings, false);
   start.tag = share.tag;
   start.sampled = share.sampled;
-  start.repeats = share.sampled && start.form == Form::kNative;
+  start.repeats = share.repeats && start.form == Form::kNative;
   decisions.start.push_back(start);
   return true;
 }

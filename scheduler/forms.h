@@ -129,6 +129,7 @@ struct Share {
   bool has_room = true;   // whether the session's user may queue the launch (Roster::has_room())
   bool settled = false;   // whether the share stays, so that its queue need not run out
   bool sampled = false;   // whether a sample of the launches is timed
+  bool repeats = false;   // whether native launches may repeat without decisions
 };
 /// Resizes the session's running work to the placement, and starts its waiting launch there if
 /// its user has room and may_queue() allows. Returns true if the launch was started.

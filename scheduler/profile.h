@@ -24,6 +24,11 @@ using Time = std::chrono::steady_clock::time_point;
 using Milliseconds = std::chrono::duration<double, std::milli>;
 inline constexpr Time kNever = Time::max();
 
+/// A duration in ticks of the caller's clock.
+inline Time::duration ticks(Milliseconds time) {
+  return std::chrono::duration_cast<Time::duration>(time);
+}
+
 struct KernelKey {
   std::uint64_t code = 0;  // hash of the module's text
   std::string name;        // name of the kernel in the module

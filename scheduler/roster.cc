@@ -141,8 +141,10 @@ bool Roster::aged(Slot& slot, const SessionView& session, Time now) {
 }
 
 void Roster::share_by_user(const View& view) {
-  users_.clear();
+  users_.begin(view.now);
+  for_several_users_ = false;
   for (std::size_t i = 0; i < slots_.size(); ++i) {
+    for_several_users_ |= view.sessions[i].user != view.sessions[0].user;
     if (slots_[i].active) users_.add(view.sessions[i], slots_[i].weight);
   }
   if (!users_.several()) return;
@@ -153,17 +155,22 @@ void Roster::share_by_user(const View& view) {
 
 /// Work that may be endless does not count: its user's other sessions are not to wait for its end.
 void Roster::bound_queues(const View& view) {
-  if (!users_.several()) return;
+  if (!for_several_users_) return;
+  users_.share_way();
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     const SessionView& session = view.sessions[i];
     if (!slots_[i].active) continue;
-    if (slots_[i].contends && slots_[i].waits_each) users_.bound(session, cycle(slots_[i]));
+    if (slots_[i].contends && slots_[i].waits_each) {
+      users_.bound(session, cycle(slots_[i]),
+                   expected_time(profiles_, slots_[i].launch.kernel, settings_));
+    }
     const bool ends = !is_movable(session.running, profiles_, settings_) &&
                       !has_stuck_work(session, view.now, settings_);
     if (session.running.launches == 0 || !ends) continue;
     const Milliseconds overhead = session.running.launches * this->overhead(slots_[i]);
     users_.count(session.user, session.running.expected + overhead);
   }
+  later(users_.next_due());
 }
 
 Milliseconds Roster::cycle(const Slot& slot) const {
@@ -171,12 +178,12 @@ Milliseconds Roster::cycle(const Slot& slot) const {
 }
 
 bool Roster::has_room(const SessionView& session, const Slot& slot) const {
-  return !users_.several() || !session.waiting ||
+  return !for_several_users_ || !session.waiting ||
          users_.has_room(session.user, cost(*session.waiting, slot));
 }
 
 void Roster::queued(const SessionView& session, const Slot& slot) {
-  if (users_.several()) users_.count(session.user, cost(*session.waiting, slot));
+  if (for_several_users_) users_.started(session.user, cost(*session.waiting, slot));
 }
 
 /// Time for which the launch is expected to keep the device from other users.

@@ -83,17 +83,24 @@ class Roster {
   /// session.
   void finished(const Completion& completion);
   void progressed(const Progress& progress);
-  /// Slot::overhead_ms where several users are active; else 0, as nobody else is kept waiting.
+  /// Slot::overhead_ms where several users have sessions; else 0, as nobody else is kept waiting.
   Milliseconds overhead(const Slot& slot) const {
-    return Milliseconds(users_.several() ? slot.overhead_ms : 0);
+    return Milliseconds(for_several_users_ ? slot.overhead_ms : 0);
   }
   /// Time alone of a program that waits for each launch, from one launch to the next.
   Milliseconds cycle(const Slot& slot) const;
   /// Whether the user of the session with this slot may queue the launch that waits, if one does,
   /// beside other users' programs that wait for each launch.
   bool has_room(const SessionView& session, const Slot& slot) const;
+  /// Whether sessions of several users are active.
+  bool has_several_users() const { return users_.several(); }
   /// Whether no other session of the session's user is active.
   bool is_only_session(const SessionView& session) const { return users_.is_only(session); }
+  /// Whether launches of the session may repeat without decisions: each one of a user's several
+  /// sessions has to ask beside other users'.
+  bool may_repeat(const SessionView& session) const {
+    return !for_several_users_ || is_only_session(session);
+  }
   /// Counts the session's waiting launch as queued, for further has_room() before the next
   /// update().
   void queued(const SessionView& session, const Slot& slot);
@@ -121,12 +128,8 @@ class Roster {
   Time next_change_ = kNever;
   Time last_end_{};  // of all launches
   bool may_be_preempted_ = false;
+  bool for_several_users_ = false;
   double least_served_ = 0;  // `served` of the contender that has least
 };
-
-/// A duration in ticks of the caller's clock.
-inline Time::duration ticks(Milliseconds time) {
-  return std::chrono::duration_cast<Time::duration>(time);
-}
 
 }  // namespace slate::scheduler

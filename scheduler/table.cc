@@ -53,6 +53,15 @@ bool TablePolicy::still_good(const View& view) {
   return true;
 }
 
+void TablePolicy::part(const View& view) {
+  if (paired_) {
+    ++epoch_;
+    handover_.begin(view, roster_, profiles_, settings_);
+  }
+  paired_ = false;
+  until_ = {};
+}
+
 void TablePolicy::choose(const View& view) {
   const auto contenders = roster_.contenders();
   until_ = view.now + ticks(settings_.quantum);
@@ -135,13 +144,9 @@ void TablePolicy::decide(const View& view, Decisions& decisions) {
   decisions.again = roster_.next_change();
   const auto contenders = roster_.contenders();
   if (contenders.empty()) return;
+  if (side_by_side_.decide(view, roster_, decisions)) return part(view);
   if (contenders.size() == 1) {
-    if (paired_) {
-      ++epoch_;
-      handover_.begin(view, roster_, profiles_, settings_);
-    }
-    paired_ = false;
-    until_ = {};
+    part(view);
   } else if (moved || !still_good(view)) {
     choose(view);
   }
@@ -177,7 +182,8 @@ void TablePolicy::decide(const View& view, Decisions& decisions) {
                       .ahead = settings_.ahead,
                       .has_room = roster_.has_room(session, roster_[half.index]),
                       .settled = true,
-                      .sampled = true};
+                      .sampled = true,
+                      .repeats = roster_.may_repeat(session)};
     if (share_device(session, profiles_, settings_, share, decisions))
       roster_.queued(session, roster_[half.index]);
   }
@@ -186,6 +192,7 @@ void TablePolicy::decide(const View& view, Decisions& decisions) {
 }
 
 std::string TablePolicy::arrangement_text(const Machine& machine) const {
+  if (side_by_side_.active()) return "side by side";
   if (!paired_) return "one at a time";
   std::string text;
   for (const Half& half : pair_) {

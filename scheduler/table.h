@@ -12,6 +12,7 @@
 #include "scheduler/policy.h"
 #include "scheduler/roster.h"
 #include "scheduler/settings.h"
+#include "scheduler/side_by_side.h"
 #include "scheduler/turns.h"
 
 namespace slate::scheduler {
@@ -27,7 +28,8 @@ class TablePolicy final : public Policy {
       : settings_(settings),
         profiles_(profiles),
         roster_(settings_, profiles_),
-        turns_(settings_, profiles_) {}
+        turns_(settings_, profiles_),
+        side_by_side_(settings_, profiles_) {}
 
   std::string_view name() const override { return "table"; }
   std::string arrangement_text(const Machine& machine) const override;
@@ -48,6 +50,8 @@ class TablePolicy final : public Policy {
   /// Whether the present choice holds: its time is not up, and both sessions still contend with the
   /// same kernels.
   bool still_good(const View& view);
+  /// Ends the pair, if there is one.
+  void part(const View& view);
   /// Chooses a pair, or turns: the session served least, and the next poorest that may run beside
   /// it.
   void choose(const View& view);
@@ -60,6 +64,7 @@ class TablePolicy final : public Policy {
   ProfileTable& profiles_;
   Roster roster_;
   Turns turns_;
+  SideBySide side_by_side_;
   Handover handover_;
   bool paired_ = false;
   std::array<Half, 2> pair_{};

@@ -29,6 +29,7 @@ void TimeslicePolicy::decide(const View& view, Decisions& decisions) {
   decisions.again = roster_.next_change();
   if (roster_.contenders().empty()) return;
   roster_.retreat_others(view, decisions);
+  if (side_by_side_.decide(view, roster_, decisions)) return;
   const bool beside = goes_beside(view, roster_, settings_);
   turns_.decide(view, roster_, roster_.contenders(),
                 {.quantum = settings_.quantum,

@@ -9,6 +9,7 @@
 #include "scheduler/policy.h"
 #include "scheduler/roster.h"
 #include "scheduler/settings.h"
+#include "scheduler/side_by_side.h"
 #include "scheduler/turns.h"
 
 namespace slate::scheduler {
@@ -19,10 +20,13 @@ class TimeslicePolicy final : public Policy {
       : settings_(settings),
         profiles_(profiles),
         roster_(settings_, profiles),
-        turns_(settings_, profiles_) {}
+        turns_(settings_, profiles_),
+        side_by_side_(settings_, profiles_) {}
 
   std::string_view name() const override { return "timeslice"; }
-  std::string arrangement_text(const Machine&) const override { return "taking turns"; }
+  std::string arrangement_text(const Machine&) const override {
+    return side_by_side_.active() ? "side by side" : "taking turns";
+  }
   void decide(const View& view, Decisions& decisions) override;
   void finished(const Completion& completion) override;
 
@@ -31,6 +35,7 @@ class TimeslicePolicy final : public Policy {
   ProfileTable& profiles_;
   Roster roster_;
   Turns turns_;
+  SideBySide side_by_side_;
 };
 
 /// Whether launches start beside work on the device that cannot be resized, instead of waiting for

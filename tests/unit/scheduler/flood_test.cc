@@ -73,6 +73,66 @@ INSTANTIATE_TEST_SUITE_P(Policies, FloodTest,
                                           testing::Values(0.004, 0.1, 2),
                                           testing::Values(0.004, 0.1, 2)));
 
+/// A kernel that fills so much of the device.
+ModelKernel small(double ms, double filled) {
+  ModelKernel made = taking(ms);
+  made.name += " of a part";
+  made.leaves_room = true;
+  made.bandwidth = 0;
+  made.blocks = static_cast<std::uint64_t>(filled * static_cast<double>(made.wave));
+  return made;
+}
+
+class SideBySideTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(SideBySideTest, AProgramKeepsItsSpeedBesideAFloodOfSmallLaunches) {
+  const ModelKernel waited_for = small(0.1, 0.125), flooding = small(0.002, 0.001);
+  const Program waits = waiting_for_each(waited_for), floods{.kernels = {&flooding}, .user = 2};
+  const Speed alone = measure(GetParam(), waits, floods, 0);
+  const Speed beside = measure(GetParam(), waits, floods, 8);
+  EXPECT_GT(beside.launches, 0.95 * alone.launches);
+  // 0.4 us a launch for a twentieth of the time on the device: one in 7.4 us, which take 2 us each.
+  EXPECT_NEAR(beside.others, 0.27, 0.05);
+}
+
+TEST_P(SideBySideTest, WhoeverWaitsForNoLaunchIsNotHeldBackFor) {
+  const ModelKernel kernel = small(0.1, 0.01);
+  const Program first{.kernels = {&kernel}, .user = 1}, others{.kernels = {&kernel}, .user = 2};
+  const Speed alone = measure(GetParam(), first, others, 0);
+  const Speed beside = measure(GetParam(), first, others, 8);
+  EXPECT_GT(beside.launches, 0.95 * alone.launches);
+  EXPECT_GT(beside.others, 0.95 * 8);
+}
+
+TEST_P(SideBySideTest, WhatDoesNotFitTakesTurns) {
+  const ModelKernel waited_for = small(0.1, 0.2), flooding = small(0.1, 0.1);
+  const Program waits = waiting_for_each(waited_for), floods{.kernels = {&flooding}, .user = 2};
+  const Speed alone = measure(GetParam(), waits, floods, 0);
+  const Speed beside = measure(GetParam(), waits, floods, 8);
+  EXPECT_LT(beside.launches, 0.8 * alone.launches);
+}
+
+/// Part of the device's time that sessions of a user launch for, beside another user's session that
+/// has nothing to launch any more.
+double launched_beside_an_idle_user(std::string_view policy, std::size_t sessions) {
+  const ModelKernel tiny = small(0.002, 0.001);
+  Program idle = waiting_for_each(tiny);
+  idle.end_ms = 10;
+  return measure(policy, idle, {.kernels = {&tiny}, .user = 2}, sessions).others;
+}
+
+TEST_P(SideBySideTest, SessionsOfOneUserLeaveHalfOfTheWayToTheDevice) {
+  // One launch in 3.3 us, which takes 2 us.
+  EXPECT_NEAR(launched_beside_an_idle_user(GetParam(), 8), 0.6, 0.05);
+}
+
+TEST_P(SideBySideTest, ALoneSessionHasNoBound) {
+  EXPECT_GT(launched_beside_an_idle_user(GetParam(), 1), 0.9);
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, SideBySideTest,
+                         testing::Values("timeslice", "table", "adaptive"));
+
 TEST(FloodTest, AUserWithMoreWeightMayQueueMore) {
   const ModelKernel short_kernel = taking(0.1);
   const Program floods{.kernels = {&short_kernel}, .user = 2, .user_weight = 3};

@@ -111,6 +111,7 @@ void rates_of(std::span<const Occupant> occupants, const Machine& machine,
   std::array<double, 512> mix_on_unit{};
   if (occupants.size() > 1) {
     for (const Occupant& o : occupants) {
+      if (o.kernel->leaves_room) continue;
       for (std::uint32_t u = o.placement.first; u < o.placement.end(); ++u) {
         ++on_unit[u];
         mix_on_unit[u] = std::max(mix_on_unit[u], o.kernel->mix);

@@ -21,6 +21,7 @@ struct ModelKernel {
   double mix = 0.03;            // what sharing SMs with others gains
   bool worker_legal = true, slice_legal = false;
   std::uint64_t blocks = 16384, wave = 1056;
+  bool leaves_room = false;  // whether others run beside it as if it were not there
 
   double speed(Form form) const { return form == Form::kWorker ? worker : 1; }
   double best_speed() const { return worker_legal && worker > 1 ? worker : 1; }
