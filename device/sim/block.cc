@@ -70,7 +70,7 @@ Block::Block(const KernelLaunch& launch, device::Dim3 index, std::uint32_t sm)
           ? state.code->static_shared
           : state.code->dynamic_shared_offset + launch.dynamic_shared_bytes;
   state.shared_bytes = shared;
-  state.shared = std::make_unique<ConstantLine[]>(shared / sizeof(ConstantLine) + 1);
+  state.shared = unwritten(shared / sizeof(ConstantLine) + 1, launch.leftovers);
   describe(state.area, launch, index, sm, shared);
   const std::uint64_t threads = launch.block.count();
   for (std::uint64_t first = 0; first < threads; first += kWarpSize) {

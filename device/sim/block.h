@@ -45,6 +45,7 @@ struct KernelLaunch {
   std::unique_ptr<GridWorkspace> workspace;  // of a cooperative launch; in `memory` too
   std::uint64_t grid_id = 0;                 // %gridid
   std::uint32_t sm_count = 0;                // %nsmid
+  std::uint8_t leftovers = 0;                // Settings::leftovers
   std::atomic<bool> cancelled{false};        // set from any thread; blocks then stop soon
   mutable Mutex print_mutex;                 // held while `print` runs
 };

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -263,6 +264,13 @@ struct FunctionCode {
 struct alignas(64) ConstantLine {
   std::byte bytes[64];
 };
+
+/// Lines that nobody has written: `leftovers` is each of their bytes.
+inline std::unique_ptr<ConstantLine[]> unwritten(std::size_t lines, std::uint8_t leftovers) {
+  auto made = std::make_unique<ConstantLine[]>(lines);
+  if (leftovers != 0) std::memset(made.get(), leftovers, lines * sizeof(ConstantLine));
+  return made;
+}
 
 /// The decoded program of one entry.
 class Code final : public Program {

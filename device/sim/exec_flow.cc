@@ -73,7 +73,8 @@ Frame* Warp::child_frame(Frame& parent, const FunctionCode& function) {
   frame->parent = &parent;
   frame->depth = parent.depth + 1;
   frame->local_base = local;
-  frame->storage = std::make_unique<ConstantLine[]>(function.frame_bytes / sizeof(ConstantLine));
+  frame->storage =
+      unwritten(function.frame_bytes / sizeof(ConstantLine), block_->launch->leftovers);
   frame->registers = frame->storage[0].bytes;
   frame_bytes_ += function.frame_bytes;
   local_bytes_ = std::max(local_bytes_, local + function.local_bytes);

@@ -59,7 +59,7 @@ std::uint64_t Warp::local_address(std::uint64_t offset, std::uint32_t bytes, int
   if (page >= local_pages_.size()) local_pages_.resize(page + 1);
   if (!local_pages_[page]) {
     local_pages_[page] =
-        std::make_unique<ConstantLine[]>(kPageBytes * kWarpSize / sizeof(ConstantLine));
+        unwritten(kPageBytes * kWarpSize / sizeof(ConstantLine), block_->launch->leftovers);
   }
   return reinterpret_cast<std::uint64_t>(local_pages_[page][0].bytes) +
          piece_offset(offset % kPageBytes, lane);

@@ -107,12 +107,19 @@ Result<void> set_fault(Settings& settings, std::string_view text) {
   return {};
 }
 
+Result<void> set_leftovers(Settings& settings, std::string_view text) {
+  std::uint32_t value = 0;
+  if (const auto set = set_integer(value, text, 0, 255); !set) return set;
+  settings.leftovers = static_cast<std::uint8_t>(value);
+  return {};
+}
+
 struct Key {
   std::string_view name;
   Apply apply;
 };
 
-constexpr std::array<Key, 10> kKeys{{
+constexpr std::array<Key, 11> kKeys{{
     {"sms", set_sms},
     {"unit", set_unit},
     {"memory", set_memory},
@@ -123,6 +130,7 @@ constexpr std::array<Key, 10> kKeys{{
     {"quantum", set_quantum},
     {"strict", set_strict},
     {"fault", set_fault},
+    {"leftovers", set_leftovers},
 }};
 
 Result<void> apply_pair(Settings& settings, std::string_view pair) {

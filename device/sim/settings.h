@@ -33,7 +33,8 @@ struct Settings {
   double max_kernel_seconds = 0;  // 0: no limit
   std::uint32_t quantum = 256;    // warp instructions of one warp's turn
   bool fault_ends_all = false;    // whether a fault loses the device, as it does a GPU
-  bool strict = false;            // whether unknown instructions fail find_function, not the kernel
+  std::uint8_t leftovers = 0;  // byte of registers, shared and local memory that nobody has written
+  bool strict = false;         // whether unknown instructions fail find_function, not the kernel
 
   /// Called once for every launch that ran to its end, from the thread that finished it. Set by
   /// code only; benchmarks use it.

@@ -287,6 +287,7 @@ Result<void> SimDevice::launch(const device::LaunchSpec& spec, device::Stream st
   launch.print = [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); };
   launch.grid_id = next_grid_id_.fetch_add(1, std::memory_order_relaxed);
   launch.sm_count = settings_.sms;
+  launch.leftovers = settings_.leftovers;
   return streams_.launch(stream, std::move(run));
 }
 

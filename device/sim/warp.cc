@@ -57,7 +57,7 @@ Warp::Warp(BlockState& block, std::uint32_t index, Mask lanes)
   const FunctionCode& entry = block.code->functions[0];
   frame_ = std::make_unique<Frame>();
   frame_->function = &entry;
-  frame_->storage = std::make_unique<ConstantLine[]>(entry.frame_bytes / sizeof(ConstantLine));
+  frame_->storage = unwritten(entry.frame_bytes / sizeof(ConstantLine), block.launch->leftovers);
   frame_->registers = frame_->storage[0].bytes;
   frame_bytes_ = entry.frame_bytes;
   local_bytes_ = entry.local_bytes;

@@ -8,6 +8,7 @@
 #include "injector/analysis/components.h"
 #include "injector/fence/barriers.h"
 #include "injector/fence/check_text.h"
+#include "injector/fence/clearing.h"
 #include "injector/fence/ending.h"
 #include "injector/fence/fence_table.h"
 #include "injector/forms/ptx_template.h"
@@ -62,6 +63,10 @@ class Fencer {
       plans_.push_back(function.has_body
                            ? std::make_unique<Plan>(make_plan(module_, function, plan_options_))
                            : nullptr);
+      Clearing& clearing = clearings_.emplace_back();
+      if (!function.has_body) continue;
+      clearing = clearing_for(function, *plans_.back());
+      if (plans_.back()->why_not.empty()) plans_.back()->why_not = clearing.why_not;
     }
     for (std::uint32_t i = 0; i < module_.functions.size(); ++i) {
       const ptx::Function& function = module_.functions[i];
@@ -272,22 +277,29 @@ class Fencer {
     const ptx::Function& function = module_.functions[index];
     const Plan& plan = *plans_[index];
     const bool publishes = function.is_entry && calls(index);
-    if (!plan.may_end && !publishes && !has_hints(plan) && !has_barriers(function)) return;
-    if (function.instructions.empty()) return;
+    const bool clears_shared = function.is_entry && reads_shared(index);
+    const bool is_plain = !plan.may_end && !publishes && !has_hints(plan) &&
+                          !has_barriers(function) && !clears_shared && clearings_[index].empty();
+    if (is_plain || function.instructions.empty()) return;
     const Surroundings around = surroundings_of(index);
     const EndingKind kind = ending_kind(function, !function.is_entry, own_names());
     std::string registers = expand(kCheckRegisters) + ending_registers(kind);
     for (const HoistedChecks& checks : plan.hoisted)
       registers += fmt::format("\t.reg .pred {};\n", CheckText::hoisted_register(checks.loop));
     insert(function.body.begin + 1, std::move(registers));
-    std::string prologue =
-        total_shared_text(options_.reserved_shared) + CheckText::look_at_parameters(plan);
+    std::string prologue = total_shared_text(options_.reserved_shared);
+    if (clears_shared) {
+      const bool has_some = around.has_static || around.has_dynamic;
+      prologue += clear_shared_text(options_.reserved_shared, !has_some);
+    }
+    prologue += clearings_[index].beginning + CheckText::look_at_parameters(plan);
     if (is_worker(function)) {
       prologue += expand(
           "\tmov.u32 ~fc, 0;\n\tst.shared.u32 [__slate_s+20], ~fc;\n"
           "\tst.shared.u32 [__slate_s+24], ~fc;\n");
     }
-    if (!prologue.empty()) insert(function.instructions.front().span.begin, "\n" + prologue + "\t");
+    insert(entry_of(function), "\n" + prologue + "\t");
+    std::ranges::copy(clearings_[index].edits, std::back_inserter(edits_));
     if (publishes) insert(behind_locals(function), "\n" + publish(function) + "\t");
     write_checks(function, plan, around);
     if (!is_worker(function)) {
@@ -295,6 +307,12 @@ class Fencer {
         edits_.push_back(std::move(edit));
     }
     insert(function.body.end - 1, ending_text(kind, function, index, !plan.sites.empty()));
+  }
+
+  /// The entry, or a function that it may call.
+  bool reads_shared(std::uint32_t entry) const {
+    return std::ranges::any_of(reached_from(entry),
+                               [&](std::uint32_t each) { return may_read_shared(*plans_[each]); });
   }
 
   static bool has_barriers(const ptx::Function& function) {
@@ -422,6 +440,7 @@ class Fencer {
   std::vector<std::vector<std::uint32_t>> calls_;
   std::vector<bool> recurses_;
   std::vector<std::unique_ptr<Plan>> plans_;  // by index into Module::functions
+  std::vector<Clearing> clearings_;           // likewise
   std::vector<bool> called_;                  // by index: whether a fenced entry may call it
   std::vector<FenceVerdict> verdicts_;
   std::vector<ptx::Edit> edits_;

@@ -1,0 +1,252 @@
+// Kernels that read what they have not written: registers, shared and local memory, parts of
+// parameters. There a device has what earlier kernels have left. Behind the fence they must find
+// zeros, in every form, on sim or a GPU.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "device/cuda/cuda_device.h"
+#include "device/device.h"
+#include "tests/unit/forms/form_runner.h"
+
+namespace slate::test {
+namespace {
+
+constexpr bool kGpuLeaves = SLATE_FENCE_ON_GPU;
+constexpr std::uint32_t kLookBlocks = 300;
+constexpr std::uint32_t kLookThreads = 64;
+
+struct Look {
+  std::string name;
+  std::string body;            // leaves in %r1 what the thread has found
+  std::string declarations{};  // of the kernel
+  std::string functions{};     // of the module
+  std::uint32_t dynamic_shared = 0;
+  std::uint32_t threads = kLookThreads;
+};
+
+void PrintTo(const Look& look, std::ostream* out) {
+  *out << look.name;
+}
+
+/// %no is false in all threads, but nobody knows.
+constexpr std::string_view kLookModule = R"(.version 8.7
+.target sm_90
+.address_size 64
+.extern .shared .align 16 .b8 dyn[];
+{0}
+.visible .entry look(.param .u64 p_out, .param .u32 p_never)
+{{
+	{1}
+	.reg .pred %p<4>, %no;
+	.reg .b16 %h<4>;
+	.reg .b32 %r<8>, %t;
+	.reg .b64 %rd<8>, %mine;
+	.reg .b8 %byte;
+	ld.param.u32 %r7, [p_never];
+	setp.ne.u32 %no, %r7, 0;
+	ld.param.u64 %mine, [p_out];
+	mov.u32 %t, %tid.x;
+	mov.u32 %r6, %ctaid.x;
+	mad.lo.u32 %r6, %r6, 64, %t;
+	mul.wide.u32 %rd7, %r6, 4;
+	add.u64 %mine, %mine, %rd7;
+	{2}
+	st.global.u32 [%mine], %r1;
+	ret;
+}}
+)";
+
+/// Leaves ones wherever it can.
+std::string filler() {
+  constexpr int kRegisters = 120;
+  std::string text =
+      ".version 8.7\n.target sm_90\n.address_size 64\n.visible .entry fill(.param .u64 p_out)\n{\n"
+      "\t.shared .align 16 .b8 sh[49152];\n\t.local .align 16 .b8 loc[4096];\n"
+      "\t.reg .pred %p;\n\t.reg .b32 %r<130>, %at, %ones;\n\t.reg .b64 %out, %to, %local;\n"
+      "\tld.param.u64 %out, [p_out];\n\tmov.u32 %ones, -1;\n\tmov.u32 %at, sh;\n"
+      "\tmov.u32 %r0, %tid.x;\n\tmad.lo.u32 %at, %r0, 4, %at;\n\tmov.u32 %r1, 0;\n"
+      "SHARED:\n\tst.volatile.shared.u32 [%at], %ones;\n\tadd.u32 %at, %at, 256;\n"
+      "\tadd.u32 %r1, %r1, 1;\n\tsetp.lt.u32 %p, %r1, 192;\n\t@%p bra SHARED;\n"
+      "\tmov.u64 %to, loc;\n\tmov.u32 %r1, 0;\n"
+      "LOCAL:\n\tst.local.u32 [%to], %ones;\n\tadd.u64 %to, %to, 4;\n"
+      "\tadd.u32 %r1, %r1, 1;\n\tsetp.lt.u32 %p, %r1, 1024;\n\t@%p bra LOCAL;\n";
+  for (int i = 2; i < kRegisters; ++i)
+    text += fmt::format("\tld.volatile.global.u32 %r{}, [%out+{}];\n", i, 4 * i);
+  // Otherwise the stores to local memory would be left out.
+  text +=
+      "\tmul.wide.u32 %to, %r0, 4;\n\tmov.u64 %local, loc;\n\tadd.u64 %to, %to, %local;\n"
+      "\tld.local.u32 %r1, [%to];\n\tst.global.u32 [%out+4], %r1;\n\tbar.sync 0;\n";
+  for (int i = 2; i < kRegisters; ++i)
+    text += fmt::format("\tst.volatile.global.u32 [%out+{}], %r{};\n", 4 * i, i);
+  return text + "\tret;\n}\n";
+}
+
+class FenceLeftoversTest : public testing::TestWithParam<Look> {
+ protected:
+  void SetUp() override {
+    if (kGpuLeaves && !cuda::driver_finds_a_gpu()) GTEST_SKIP() << "no GPU";
+    auto opened = kGpuLeaves
+                      ? cuda::open_cuda_device(0)
+                      : device::open_device(
+                            "sim:sms=2,memory=256M,seed=5,max_kernel_seconds=30,leftovers=171");
+    ASSERT_TRUE(opened) << opened.error().message;
+    device_ = std::move(*opened);
+  }
+
+  static KernelCase launch() {
+    const Look& look = GetParam();
+    return {
+        .name = look.name,
+        .entry = "look",
+        .grid = {kLookBlocks, 1, 1},
+        .block = {look.threads, 1, 1},
+        .shared_bytes = look.dynamic_shared,
+        .arguments = {Argument::buffer(std::vector<std::uint32_t>(kLookBlocks * kLookThreads, 1)),
+                      Argument::value(std::uint32_t{0})}};
+  }
+  static std::string text() {
+    return fmt::format(kLookModule, GetParam().functions, GetParam().declarations, GetParam().body);
+  }
+  /// What the threads found that is not 0. Where there is no thread the buffer has its 1.
+  static std::uint32_t found(const Outcome& outcome) {
+    std::uint32_t count = 0;
+    for (std::uint32_t i = 0; 4 * i < outcome[0].size(); ++i) {
+      std::uint32_t word = 0;
+      std::memcpy(&word, outcome[0].data() + 4 * i, sizeof word);
+      count += i % kLookThreads < GetParam().threads && word != 0;
+    }
+    return count;
+  }
+  /// What sim leaves, it leaves everywhere.
+  void leave() {
+    if (!kGpuLeaves) return;
+    FormRunner filler_runner(*device_, filler(), 0);
+    filler_runner.run_native(
+        {.name = "fill",
+         .entry = "fill",
+         .grid = {2000, 1, 1},
+         .block = {kLookThreads, 1, 1},
+         .arguments = {Argument::buffer(std::vector<std::uint32_t>(1024, 0xffffffff))}});
+  }
+
+  std::unique_ptr<device::Device> device_;
+};
+
+TEST_P(FenceLeftoversTest, NothingIsFound) {
+  FormRunner runner(*device_, text(), 0, true);
+  for (const injector::FenceVerdict& entry : runner.fenced().entries)
+    EXPECT_EQ(entry.why_not, "") << entry.name;
+  const auto look = [&](std::string_view form, const auto& run) {
+    leave();
+    EXPECT_EQ(found(run()), 0u) << form;
+  };
+  std::mt19937_64 random(11);
+  look("native", [&] { return runner.run_native(launch()); });
+  look("bounded", [&] { return runner.run_bounded(launch()).value_or(Outcome{{}}); });
+  const injector::KernelForms& forms = runner.forms("look");
+  if (!forms.slice.empty()) look("slices", [&] { return runner.run_slices(launch(), random); });
+  if (!forms.profile.empty()) look("profile", [&] { return runner.run_profile(launch()); });
+  if (!forms.worker.empty())
+    look("worker", [&] { return runner.run_worker(launch(), random, {}); });
+}
+
+TEST_P(FenceLeftoversTest, WithoutTheFenceItIs) {
+  FormRunner runner(*device_, text(), 0);
+  leave();
+  const std::uint32_t count = found(runner.run_native(launch()));
+  // On a GPU that depends on the assembler.
+  if (kGpuLeaves) GTEST_SKIP() << count << " threads found something";
+  EXPECT_GT(count, 0u);
+}
+
+std::vector<Look> looks() {
+  const std::string shared = ".shared .align 16 .b8 sh[1020];";
+  const std::string element = "shl.b32 %r2, %t, 2;\n";
+  return {
+      {"Register", "@%no ld.global.u32 %r1, [%mine];"},
+      {"RegisterOfALoop",
+       "mov.u32 %r2, 0;\nNEXT:\n@%no mov.u32 %r1, %r2;\nadd.u32 %r2, %r2, 1;\n"
+       "setp.lt.u32 %p1, %r2, 3;\n@%p1 bra NEXT;"},
+      {"RegisterBehindABranch",
+       "@%no bra WRITTEN;\nbra BEHIND;\nWRITTEN:\nmov.u32 %r1, 5;\nBEHIND:"},
+      {"Predicate", "@%no setp.eq.u32 %p1, %t, 1;\nselp.u32 %r1, 1, 0, %p1;"},
+      {"HalfRegister", "@%no ld.global.u16 %h1, [%mine];\ncvt.u32.u16 %r1, %h1;"},
+      {"WideRegister",
+       "@%no ld.global.u64 %rd1, [%mine];\nshr.u64 %rd2, %rd1, 32;\ncvt.u32.u64 %r1, %rd2;"},
+      {"ByteRegister", "@%no ld.global.u8 %byte, [%mine];\ncvt.u32.u8 %r1, %byte;"},
+      {"RegisterInBraces", "{ .reg .b32 x;\n@%no mov.u32 x, 3;\nmov.u32 %r1, x;\n}"},
+      {"Shared", element + "mov.u32 %r3, sh;\nadd.u32 %r3, %r3, %r2;\nld.shared.u32 %r1, [%r3];",
+       shared},
+      {"LastOfShared", "ld.shared.u32 %r1, [sh+1016];", shared},
+      {"SharedByGenericAddress",
+       "mov.u64 %rd1, sh;\ncvta.shared.u64 %rd1, %rd1;\nmul.wide.u32 %rd2, %t, 8;\n"
+       "add.u64 %rd1, %rd1, %rd2;\nld.u32 %r1, [%rd1];",
+       shared},
+      {"DynamicShared",
+       element + "mov.u32 %r3, dyn;\nadd.u32 %r3, %r3, %r2;\nld.shared.u32 %r1, [%r3+4840];", "",
+       "", 5100},
+      {"SharedByAnAtomic",
+       element + "mov.u32 %r3, sh;\nadd.u32 %r3, %r3, %r2;\natom.shared.or.b32 %r1, [%r3], 0;",
+       shared},
+      {"SharedByAFunction",
+       "{ .param .b32 back;\ncall (back), peep, ();\nld.param.b32 %r1, [back];\n}", "",
+       ".shared .align 4 .b8 deep[256];\n.func (.param .b32 result) peep()\n{\n.reg .b32 %r<3>;\n"
+       "mov.u32 %r1, %tid.x;\nmov.u32 %r2, deep;\nmad.lo.u32 %r2, %r1, 4, %r2;\n"
+       "ld.shared.u32 %r1, [%r2];\nst.param.b32 [result], %r1;\nret;\n}\n"},
+      {"Local",
+       "and.b32 %r2, %t, 15;\nmul.wide.u32 %rd1, %r2, 4;\nmov.u64 %rd2, loc;\n"
+       "add.u64 %rd1, %rd1, %rd2;\nld.local.u32 %r1, [%rd1];",
+       ".local .align 16 .b8 loc[64];"},
+      {"LongLocal",
+       "mul.wide.u32 %rd1, %t, 4;\nmov.u64 %rd2, loc;\nadd.u64 %rd1, %rd1, %rd2;\n"
+       "ld.local.u32 %r1, [%rd1+764];",
+       ".local .align 8 .b8 loc[1020];"},
+      {"LocalByGenericAddress",
+       "mov.u64 %rd1, loc;\ncvta.local.u64 %rd1, %rd1;\nmul.wide.u32 %rd2, %t, 1;\n"
+       "add.u64 %rd1, %rd1, %rd2;\nld.u8 %r1, [%rd1];",
+       ".local .align 1 .b8 loc[67];"},
+      {"LocalOfAFunction",
+       "{ .param .b32 back;\ncall (back), peep, ();\nld.param.b32 %r1, [back];\n}", "",
+       ".func (.param .b32 result) peep()\n{\n.local .align 4 .b8 deep[256];\n.reg .b32 %r<3>;\n"
+       ".reg .b64 %rd<3>;\nmov.u32 %r1, %tid.x;\nmov.u64 %rd1, deep;\nmul.wide.u32 %rd2, %r1, 4;\n"
+       "add.u64 %rd1, %rd1, %rd2;\nld.local.u32 %r1, [%rd1];\nst.param.b32 [result], %r1;\nret;\n"
+       "}\n"},
+      {"ReturnedParameter",
+       "{ .param .b32 in, back;\nst.param.b32 [in], %r7;\ncall (back), peep, (in);\n"
+       "ld.param.b32 %r1, [back];\n}",
+       "",
+       ".func (.param .b32 result) peep(.param .b32 in)\n{\n.reg .b32 %r<3>;\n.reg .pred %p;\n"
+       "ld.param.b32 %r1, [in];\nsetp.ne.u32 %p, %r1, 0;\n@%p st.param.b32 [result], %r1;\nret;\n"
+       "}\n"},
+      {"PartOfAnArgument",
+       "{ .param .align 8 .b8 in[16];\n.param .b32 back;\nst.param.b32 [in], %t;\n"
+       "call (back), peep, (in);\nld.param.b32 %r1, [back];\n}",
+       "",
+       ".func (.param .b32 result) peep(.param .align 8 .b8 in[16])\n{\n.reg .b32 %r<3>;\n"
+       "ld.param.b32 %r1, [in+8];\nst.param.b32 [result], %r1;\nret;\n}\n"},
+      {"LaneThatHasLeft",
+       "mov.u32 %r2, %laneid;\nsetp.ge.u32 %p1, %r2, 16;\n@%p1 bra LEFT;\n"
+       "ld.global.u32 %r3, [%mine];\nsub.u32 %r3, %r3, 1;\n"
+       "shfl.sync.idx.b32 %r1, %r3, 20, 31, 0xffff;\nLEFT:"},
+      {"LaneThatIsNotThere",
+       "ld.global.u32 %r3, [%mine];\nsub.u32 %r3, %r3, 1;\nmov.u32 %r1, 0;\n"
+       "setp.lt.u32 %p1, %t, 32;\n@%p1 bra FIRST;\n"
+       "shfl.sync.idx.b32 %r1, %r3, 20, 31, 0xffff;\nFIRST:",
+       "", "", 0, 48},
+      {"RegisterOfAFunction",
+       "{ .param .b32 in, back;\nst.param.b32 [in], %r7;\ncall (back), peep, (in);\n"
+       "ld.param.b32 %r1, [back];\n}",
+       "",
+       ".func (.param .b32 result) peep(.param .b32 in)\n{\n.reg .b32 %r<3>;\n.reg .pred %p;\n"
+       "ld.param.b32 %r1, [in];\nsetp.ne.u32 %p, %r1, 0;\n@%p mov.u32 %r2, 3;\n"
+       "st.param.b32 [result], %r2;\nret;\n}\n"},
+  };
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FenceLeftoversTest, testing::ValuesIn(looks()),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace slate::test
