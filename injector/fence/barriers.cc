@@ -49,42 +49,6 @@ std::vector<ControlFlow::Edge> ways_to_end(const ptx::Function& function, const 
   return ways;
 }
 
-/// Which barriers whole warps come to.
-class Meetings {
- public:
-  explicit Meetings(const ptx::Function& function)
-      : function_(function),
-        effort_(Effort::for_text(function.span.end - function.span.begin)),
-        flow_(function, &effort_),
-        all_(function, flow_, {.parameters_vary = !function.is_entry, .takes_turns = true}),
-        staying_flow_(flow_.without(ways_to_end(function, flow_, all_))),
-        staying_(function, staying_flow_, {.takes_turns = true}) {}
-
-  /// Whether all lanes come to the barrier together.
-  bool are_all_together(std::uint32_t barrier) const { return are_together(all_, barrier); }
-  /// Whether those do that have not ended by then. The barrier must wait for the whole block: then
-  /// it waits for the lanes that are about to end in any case.
-  bool are_others_together(std::uint32_t barrier) const {
-    const BarrierKind kind = barrier_kind(function_.instructions[barrier]);
-    return kind.whole_block && kind.named_by_number && are_together(staying_, barrier);
-  }
-
- private:
-  bool are_together(const Uniformity& uniformity, std::uint32_t barrier) const {
-    if (!function_.is_entry || function_.instructions[barrier].guard || effort_.is_spent())
-      return false;
-    const Scope apart = uniformity.apart_in(flow_.block_of(barrier));
-    return apart == Scope::kBlock || apart == Scope::kWarp;
-  }
-
-  const ptx::Function& function_;
-  Effort effort_;
-  const ControlFlow flow_;
-  const Uniformity all_;
-  const ControlFlow staying_flow_;  // without the ways of lanes that end
-  const Uniformity staying_;
-};
-
 /// Without `.aligned`.
 std::string loose_opcode(const ptx::Module& module, const Instruction& barrier) {
   const ptx::Span span = barrier.opcode_span;
@@ -95,6 +59,26 @@ std::string loose_opcode(const ptx::Module& module, const Instruction& barrier) 
 }
 
 }  // namespace
+
+Meetings::Meetings(const ptx::Function& function)
+    : function_(function),
+      effort_(Effort::for_text(function.span.end - function.span.begin)),
+      flow_(function, &effort_),
+      all_(function, flow_, {.parameters_vary = !function.is_entry, .takes_turns = true}),
+      staying_flow_(flow_.without(ways_to_end(function, flow_, all_))),
+      staying_(function, staying_flow_, {.takes_turns = true}) {}
+
+bool Meetings::are_others_together(std::uint32_t barrier) const {
+  const BarrierKind kind = barrier_kind(function_.instructions[barrier]);
+  return kind.whole_block && kind.named_by_number && are_together(staying_, barrier);
+}
+
+bool Meetings::are_together(const Uniformity& uniformity, std::uint32_t instruction) const {
+  if (!function_.is_entry || function_.instructions[instruction].guard || effort_.is_spent())
+    return false;
+  const Scope apart = uniformity.apart_in(flow_.block_of(instruction));
+  return apart == Scope::kBlock || apart == Scope::kWarp;
+}
 
 std::vector<ptx::Edit> make_barriers_safe(const ptx::Module& module,
                                           const ptx::Function& function) {

@@ -1,13 +1,42 @@
 // Barriers: how the barriers of the block that are `.aligned` stay safe behind the fence. A part of
-// a warp that comes to such a barrier is a fault of the device. Pure functions. Thread: any.
+// a warp that comes to such a barrier is a fault of the device. Thread: one at a time.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
+#include "injector/analysis/control_flow.h"
+#include "injector/analysis/effort.h"
+#include "injector/analysis/uniformity.h"
 #include "injector/ptx/module.h"
 #include "injector/ptx/printer.h"
 
 namespace slate::injector {
+
+/// To which instructions the lanes of a warp come together.
+class Meetings {
+ public:
+  /// Requires: the function outlives it.
+  explicit Meetings(const ptx::Function& function);
+  Meetings(const Meetings&) = delete;
+  Meetings& operator=(const Meetings&) = delete;
+
+  /// Whether all lanes that the warp has come to the instruction together.
+  bool are_all_together(std::uint32_t instruction) const { return are_together(all_, instruction); }
+  /// Whether those do that have not ended by then. The barrier must wait for the whole block: then
+  /// it waits for the lanes that are about to end in any case.
+  bool are_others_together(std::uint32_t barrier) const;
+
+ private:
+  bool are_together(const Uniformity& uniformity, std::uint32_t instruction) const;
+
+  const ptx::Function& function_;
+  Effort effort_;
+  const ControlFlow flow_;
+  const Uniformity all_;
+  const ControlFlow staying_flow_;  // without the ways of lanes that end
+  const Uniformity staying_;
+};
 
 /// What is to change in a function that is no worker. Its aligned barriers stay as they are, wait
 /// for the warp's lanes first, or lose `.aligned`. Of workers the injector knows that they need

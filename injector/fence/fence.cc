@@ -11,6 +11,7 @@
 #include "injector/fence/clearing.h"
 #include "injector/fence/ending.h"
 #include "injector/fence/fence_table.h"
+#include "injector/fence/shuffles.h"
 #include "injector/forms/ptx_template.h"
 #include "injector/ptx/printer.h"
 
@@ -278,12 +279,14 @@ class Fencer {
     const Plan& plan = *plans_[index];
     const bool publishes = function.is_entry && calls(index);
     const bool clears_shared = function.is_entry && reads_shared(index);
+    ShuffleEdits shuffles = make_shuffles_safe(module_, function);
     const bool is_plain = !plan.may_end && !publishes && !has_hints(plan) &&
-                          !has_barriers(function) && !clears_shared && clearings_[index].empty();
+                          !has_barriers(function) && !clears_shared && clearings_[index].empty() &&
+                          shuffles.edits.empty();
     if (is_plain || function.instructions.empty()) return;
     const Surroundings around = surroundings_of(index);
     const EndingKind kind = ending_kind(function, !function.is_entry, own_names());
-    std::string registers = expand(kCheckRegisters) + ending_registers(kind);
+    std::string registers = expand(kCheckRegisters) + ending_registers(kind) + shuffles.registers;
     for (const HoistedChecks& checks : plan.hoisted)
       registers += fmt::format("\t.reg .pred {};\n", CheckText::hoisted_register(checks.loop));
     insert(function.body.begin + 1, std::move(registers));
@@ -292,7 +295,8 @@ class Fencer {
       const bool has_some = around.has_static || around.has_dynamic;
       prologue += clear_shared_text(options_.reserved_shared, !has_some);
     }
-    prologue += clearings_[index].beginning + CheckText::look_at_parameters(plan);
+    prologue +=
+        clearings_[index].beginning + shuffles.beginning + CheckText::look_at_parameters(plan);
     if (is_worker(function)) {
       prologue += expand(
           "\tmov.u32 ~fc, 0;\n\tst.shared.u32 [__slate_s+20], ~fc;\n"
@@ -300,6 +304,7 @@ class Fencer {
     }
     insert(entry_of(function), "\n" + prologue + "\t");
     std::ranges::copy(clearings_[index].edits, std::back_inserter(edits_));
+    std::ranges::move(shuffles.edits, std::back_inserter(edits_));
     if (publishes) insert(behind_locals(function), "\n" + publish(function) + "\t");
     write_checks(function, plan, around);
     if (!is_worker(function)) {

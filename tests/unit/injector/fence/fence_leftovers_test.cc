@@ -245,6 +245,78 @@ std::vector<Look> looks() {
   };
 }
 
+/// All modes, by constants and registers, in segments of 32, 16 and 4 lanes. Every second time only
+/// odd lanes take part, and read from odd ones.
+std::string many_shuffles(std::uint32_t& count) {
+  std::string code;
+  count = 0;
+  for (const std::string_view mode : {"up", "down", "bfly", "idx"}) {
+    for (const std::uint32_t lanes : {32u, 16u, 4u}) {
+      for (const std::uint32_t by : {0u, 1u, 2u, 3u, 9u, 31u, 34u}) {
+        const std::uint32_t clamp = (32 - lanes) << 8 | (mode == "up" ? 0 : 31);
+        const bool keeps_parity = by % 2 == (mode == "idx" ? 1 : 0);
+        const std::string store = fmt::format(
+            "selp.u32 %r1, %r1, 0, %p3;\nst.global.u32 [%mine+{}], %r1;\nmov.u32 %r1, 77;\n",
+            4 * 64 * count++);
+        code += "setp.eq.u32 %p3, 0, 0;\n";
+        if (keeps_parity) {
+          code += fmt::format("@%odd shfl.sync.{}.b32 %r1|%p3, %v, {}, {}, 0xaaaaaaaa;\n", mode, by,
+                              clamp);
+        } else {
+          code += fmt::format(
+              "mov.u32 %r2, {};\nmov.u32 %r3, {};\nmov.u32 %r1, %v;\n"
+              "shfl.sync.{}.b32 %r1, %r1, %r2, %r3, -1;\n",
+              by, clamp, mode);
+        }
+        code += store;
+      }
+    }
+  }
+  return code;
+}
+
+TEST(FenceShuffleTest, ShufflesGiveTheSame) {
+  if (kGpuLeaves && !cuda::driver_finds_a_gpu()) GTEST_SKIP() << "no GPU";
+  auto device =
+      kGpuLeaves ? cuda::open_cuda_device(0) : device::open_device("sim:sms=2,memory=256M,seed=5");
+  ASSERT_TRUE(device) << device.error().message;
+  std::uint32_t count = 0;
+  const std::string shuffles = many_shuffles(count);
+  for (const std::string_view leaves : {"", "setp.gt.u32 %p1, %t, 40;\n@%p1 ret;\n"}) {
+    const std::string ptx = fmt::format(
+        ".version 8.7\n.target sm_90\n.address_size 64\n.visible .entry look(.param .u64 out)\n{{\n"
+        ".reg .pred %p<4>, %odd;\n.reg .b32 %r<4>, %t, %v;\n.reg .b64 %mine, %rd<2>;\n"
+        "ld.param.u64 %mine, [out];\nmov.u32 %t, %tid.x;\nmul.wide.u32 %rd1, %t, 4;\n"
+        "add.u64 %mine, %mine, %rd1;\nmad.lo.u32 %v, %t, 7, 3;\nand.b32 %r1, %t, 1;\n"
+        "setp.ne.u32 %odd, %r1, 0;\n{}mov.u32 %r1, 77;\n{}ret;\n}}\n",
+        leaves, shuffles);
+    FormRunner plain(**device, ptx, 0), fenced(**device, ptx, 0, true);
+    for (const injector::FenceVerdict& entry : fenced.fenced().entries)
+      EXPECT_EQ(entry.why_not, "") << entry.name;
+    const KernelCase kernel{
+        .name = "shuffles",
+        .entry = "look",
+        .grid = {1, 1, 1},
+        .block = {64, 1, 1},
+        .arguments = {Argument::buffer(std::vector<std::uint32_t>(64 * count, 5))}};
+    const Outcome expected = plain.run_native(kernel);
+    const auto compare = [&](const Outcome& got) {
+      for (std::size_t at = 0; at < expected[0].size(); at += 4) {
+        std::uint32_t word = 0, wanted = 0;
+        std::memcpy(&word, got[0].data() + at, sizeof word);
+        std::memcpy(&wanted, expected[0].data() + at, sizeof wanted);
+        // 0 also comes from a lane that has left.
+        EXPECT_TRUE(word == wanted || (word == 0 && !leaves.empty()))
+            << "shuffle " << at / 256 << ", thread " << at / 4 % 64 << ": " << word << ", not "
+            << wanted;
+      }
+    };
+    compare(fenced.run_native(kernel));
+    std::mt19937_64 random(3);
+    compare(fenced.run_slices(kernel, random));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, FenceLeftoversTest, testing::ValuesIn(looks()),
                          [](const auto& test) { return test.param.name; });
 

@@ -1,0 +1,24 @@
+// Shuffles: a lane that reads a register of another one finds there what an earlier kernel has
+// left, if that lane has ended or is not there. Behind the fence it gets 0 then. Pure functions on
+// values. Thread: any.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "injector/ptx/module.h"
+#include "injector/ptx/printer.h"
+
+namespace slate::injector {
+
+struct ShuffleEdits {
+  std::string registers;  // declarations for the beginning of the body
+  std::string beginning;  // for entry_of()
+  std::vector<ptx::Edit> edits;
+};
+
+/// What is to change in a function. Where all lanes of whole warps come to a shuffle, it costs a
+/// branch.
+ShuffleEdits make_shuffles_safe(const ptx::Module& module, const ptx::Function& function);
+
+}  // namespace slate::injector
