@@ -5,6 +5,17 @@
 #include <algorithm>
 
 namespace slate::daemon {
+namespace {
+
+std::int64_t nanoseconds(Clock::time_point time) {
+  return std::chrono::nanoseconds(time.time_since_epoch()).count();
+}
+
+Clock::time_point time_of(const nlohmann::json& nanoseconds) {
+  return Clock::time_point(std::chrono::nanoseconds(nanoseconds.get<std::int64_t>()));
+}
+
+}  // namespace
 
 Blame::Counted Blame::count(std::uint32_t uid, const std::string& what, const Limits& limits,
                             Clock::time_point now) {
@@ -34,6 +45,28 @@ std::vector<Blame::Barred> Blame::all_barred(Clock::time_point now) const {
     if (auto one = barred(uid, now)) all.push_back(std::move(*one));
   }
   return all;
+}
+
+nlohmann::json Blame::hand_over() const {
+  nlohmann::json state = nlohmann::json::array();
+  for (const auto& [uid, user] : users_) {
+    nlohmann::json incidents = nlohmann::json::array();
+    for (const Clock::time_point at : user.incidents) incidents.push_back(nanoseconds(at));
+    state.push_back({{"uid", uid},
+                     {"incidents", incidents},
+                     {"until", nanoseconds(user.until)},
+                     {"last", user.last}});
+  }
+  return state;
+}
+
+void Blame::take_over(const nlohmann::json& state) {
+  for (const nlohmann::json& each : state) {
+    User& user = users_[each.at("uid").get<std::uint32_t>()];
+    for (const nlohmann::json& at : each.at("incidents")) user.incidents.push_back(time_of(at));
+    user.until = time_of(each.at("until"));
+    user.last = each.at("last").get<std::string>();
+  }
 }
 
 void Blame::forget_old(Clock::time_point now) {

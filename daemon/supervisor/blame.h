@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,6 +40,12 @@ class Blame {
   std::optional<Barred> barred(std::uint32_t uid, Clock::time_point now) const;
   /// All users that are barred now.
   std::vector<Barred> all_barred(Clock::time_point now) const;
+
+  /// What the slated that takes this one's process over goes on with: times are of the same clock.
+  nlohmann::json hand_over() const;
+  /// Requires: nothing was counted yet. Throws nlohmann::json::exception if `state` is not what
+  /// hand_over() gave.
+  void take_over(const nlohmann::json& state);
 
  private:
   struct User {

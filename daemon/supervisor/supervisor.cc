@@ -205,6 +205,7 @@ void Supervisor::hand_over() {
       {"watchdog_ns", std::chrono::nanoseconds(manager_.watchdog()).count()},
       {"engines", engines_.hand_over(handover)},
       {"registry", registry_.hand_over(handover)},
+      {"blame", blame_.hand_over()},
       {"started", since},
       {"past_launches", past_launches_},
       {"past_faults", past_faults_},
@@ -218,6 +219,8 @@ Result<void> Supervisor::take_over(const nlohmann::json& state) {
   manager_.go_on(std::chrono::nanoseconds(state.at("watchdog_ns").get<std::int64_t>()));
   engines_.take_over(state.at("engines"));
   if (const auto taken = registry_.take_over(state.at("registry")); !taken) return taken;
+  // Of a slated that did not pass it on, none.
+  if (state.contains("blame")) blame_.take_over(state.at("blame"));
   started_ = Clock::time_point(std::chrono::nanoseconds(state.at("started").get<std::int64_t>()));
   past_launches_ = state.at("past_launches").get<std::uint64_t>();
   past_faults_ = state.at("past_faults").get<std::uint64_t>();

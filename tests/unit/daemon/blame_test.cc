@@ -46,6 +46,21 @@ TEST(BlameTest, OldIncidentsDoNotCount) {
   EXPECT_EQ(blame.count(7, "it", kLimits, at(Blame::kWindow)).incidents, 2u);
 }
 
+TEST(BlameTest, AnotherSlatedGoesOnWithIt) {
+  Blame before;
+  for (int i = 0; i < 3; ++i) before.count(7, "it", kLimits, at(0s));
+  before.count(8, "first", kLimits, at(1s));
+  before.count(8, "second", kLimits, at(2s));
+  Blame after;
+  after.take_over(nlohmann::json::parse(before.hand_over().dump()));
+  const auto barred = after.barred(7, at(10s));
+  ASSERT_TRUE(barred);
+  EXPECT_EQ(barred->left, 590s);
+  EXPECT_EQ(barred->last, "it");
+  EXPECT_FALSE(after.barred(8, at(10s)));
+  EXPECT_TRUE(after.count(8, "third", kLimits, at(10s)).barred);
+}
+
 TEST(BlameTest, EachUserHasACountOfHisOwn) {
   Blame blame;
   for (std::uint32_t uid = 1; uid <= 10; ++uid)
