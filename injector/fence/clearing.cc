@@ -26,6 +26,8 @@ using ptx::Variable;
 
 // Bytes of a local variable that are cleared without a loop.
 constexpr std::uint64_t kUnrolled = 256;
+// Stores that clear parameters of one function: the text of any author must not grow without bound.
+constexpr std::uint64_t kMostStores = 1 << 14;
 
 /// One store of zeros: ~fc has 32 of their bits, ~fz 64.
 struct Store {
@@ -95,8 +97,7 @@ class Clearer {
       if (variable.space == Space::kLocal && may_read_local()) clear_local(variable);
     }
     for (const Variable& variable : function_.returns) {
-      if (variable.space == Space::kParam)
-        add(zeros("param", variable.name, variable.align, 0, variable.bytes), false);
+      if (variable.space == Space::kParam) add(zero_parameter(variable), false);
     }
     clear_arguments();
     place_late();
@@ -111,6 +112,16 @@ class Clearer {
   }
 
   static std::string zero_registers() { return expand("\tmov.b32 ~fc, 0;\n\tmov.b64 ~fz, 0;\n"); }
+
+  std::string zero_parameter(const Variable& variable) {
+    const std::uint64_t align = std::max(1U, variable.align);
+    stores_ += variable.bytes / std::min<std::uint64_t>(align, 16) + 1;
+    if (stores_ > kMostStores) {
+      refuse(fmt::format("line {}: has more parameters than can be cleared", variable.line));
+      return {};
+    }
+    return zeros("param", variable.name, align, 0, variable.bytes);
+  }
 
   void refuse(std::string why) {
     if (result_.why_not.empty()) result_.why_not = std::move(why);
@@ -247,10 +258,8 @@ class Clearer {
     for (const std::uint32_t index : passed) {
       if (whole.contains(index)) continue;
       const Variable& variable = function_.variables[index];
-      const std::uint64_t align = std::max(1U, variable.align);
-      result_.edits.push_back(ptx::insert_at(
-          variable.span.end,
-          "\n" + zero_registers() + zeros("param", variable.name, align, 0, variable.bytes)));
+      result_.edits.push_back(
+          ptx::insert_at(variable.span.end, "\n" + zero_registers() + zero_parameter(variable)));
     }
   }
 
@@ -263,6 +272,7 @@ class Clearer {
   const Plan& plan_;
   const std::uint32_t entry_;
   std::uint32_t loops_ = 0;
+  std::uint64_t stores_ = 0;     // stores to parameters, about
   std::string late_;             // as Clearing::beginning, of what is declared later
   std::uint32_t late_from_ = 0;  // end of its last declaration
   Clearing result_;

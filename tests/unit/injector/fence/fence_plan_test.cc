@@ -51,6 +51,15 @@ TEST(FencePlanTest, AVariableByNameAndWithinItNeedsNoCheck) {
   EXPECT_EQ(all.checks, 0u);
 }
 
+TEST(FencePlanTest, WhatCannotBeClearedIsRefused) {
+  EXPECT_EQ(why_not("NEXT:\nmov.u32 %r2, 1;\n.reg .b32 late;\n@%p1 mov.u32 late, 3;\n"
+                    "add.u32 %r3, late, %r2;\nsetp.lt.u32 %p1, %r3, 9;\n@%p1 bra NEXT;"),
+            "line 12: behind it stand declarations of what may be read before it is written");
+  EXPECT_EQ(why_not("{\n.param .align 1 .b8 in[100000];\nst.param.b8 [in], %r1;\ncall f, (in);\n}",
+                    ".func f(.param .align 1 .b8 in[100000])\n{\nret;\n}\n"),
+            "line 20: has more parameters than can be cleared");
+}
+
 TEST(FencePlanTest, AVariableByNameIsCheckedBeyondItsEndAndOffItsAlignment) {
   EXPECT_EQ(counts("st.shared.u32 [sh+256], %r1;").checks, 1u);
   EXPECT_EQ(counts("st.shared.u32 [sh+254], %r1;").checks, 1u);
