@@ -14,9 +14,9 @@
 namespace slate::test {
 namespace {
 
-/// Kernels of each test; SLATE_TEST_KERNELS in the environment says otherwise.
+/// Kernels of each test; SLATE_TEST_RANDOM_KERNELS in the environment says otherwise.
 int kernels() {
-  const char* const wanted = std::getenv("SLATE_TEST_KERNELS");
+  const char* const wanted = std::getenv("SLATE_TEST_RANDOM_KERNELS");
   return wanted != nullptr ? std::atoi(wanted) : SLATE_RANDOM_KERNELS;
 }
 
