@@ -74,12 +74,16 @@ std::uint32_t beginning_behind(const ptx::Function& function, std::uint32_t plac
   return beginning;
 }
 
+/// Whether a form has made the name, which may stand behind % or $.
+bool is_own_name(std::string_view name) {
+  return name.find(kReservedPrefix) <= 1;
+}
+
 /// Whether the instruction names nothing of the program's.
 bool is_own(const Instruction& instruction) {
   bool is_own = true;
   const auto look_at = [&](const Operand& operand) {
-    // Behind % or $.
-    is_own &= operand.kind != Operand::Kind::kSymbol || operand.text.find(kReservedPrefix) <= 1;
+    is_own &= operand.kind != Operand::Kind::kSymbol || is_own_name(operand.text);
   };
   if (instruction.guard) look_at(*instruction.guard);
   for_each_operand(instruction.operands, look_at);
@@ -292,7 +296,8 @@ bool may_read_shared(const Plan& plan) {
   return std::ranges::any_of(plan.effects, [](const InstructionEffect& effect) {
     return std::ranges::any_of(effect.accesses, [](const Access& access) {
       const auto& parts = access.address->parts;
-      const bool is_own = !parts.empty() && parts[0].text.find(kReservedPrefix) <= 1;
+      const std::string_view base = parts.empty() ? std::string_view() : parts[0].text;
+      const bool is_own = is_own_name(base) && base != kCopies && base != kCopyRegister;
       return !is_own &&
              (access.space == MemorySpace::kShared || access.space == MemorySpace::kGeneric);
     });

@@ -27,7 +27,7 @@ constexpr std::uint64_t kMostConstantBytes = 64 << 10;
 
 bool is_own_shared(const ptx::Variable& variable) {
   return variable.space == ptx::Space::kShared && variable.name.starts_with(kReservedPrefix) &&
-         variable.name != "__slate_copies";
+         variable.name != kCopies;
 }
 
 bool takes_parameter_address(const ptx::Function& function) {

@@ -21,8 +21,6 @@ using ptx::Operand;
 using ptx::Reference;
 
 constexpr std::size_t kMostMembers = 8;  // of a site: their addresses take registers
-constexpr std::string_view kCopyRegister = "%__slate_copy";
-constexpr std::string_view kCopies = "__slate_copies";
 
 const ptx::Variable* variable_named(const ptx::Module& module, const ptx::Function& function,
                                     const Operand& operand) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "injector/analysis/analysis.h"
@@ -18,6 +19,11 @@
 #include "injector/ptx/module.h"
 
 namespace slate::injector {
+
+// Of a worker's copies of the program's shared variables: the variable, and the register with the
+// present one's address. They are the program's memory, though a form has made the names.
+inline constexpr std::string_view kCopies = "__slate_copies";
+inline constexpr std::string_view kCopyRegister = "%__slate_copy";
 
 /// Accesses by one base in one space under one predicate.
 struct Member {

@@ -179,6 +179,10 @@ std::vector<Look> looks() {
       {"RegisterInBraces", "{ .reg .b32 x;\n@%no mov.u32 x, 3;\nmov.u32 %r1, x;\n}"},
       {"Shared", element + "mov.u32 %r3, sh;\nadd.u32 %r3, %r3, %r2;\nld.shared.u32 %r1, [%r3];",
        shared},
+      {"SharedThatWorkersCopy",
+       "mov.u32 %r3, sh;\nmad.lo.u32 %r3, %t, 4, %r3;\nst.shared.u32 [sh], %t;\nbar.sync 0;\n"
+       "ld.shared.u32 %r1, [sh+1016];",
+       shared},
       {"LastOfShared", "ld.shared.u32 %r1, [sh+1016];", shared},
       {"SharedByGenericAddress",
        "mov.u64 %rd1, sh;\ncvta.shared.u64 %rd1, %rd1;\nmul.wide.u32 %rd2, %t, 8;\n"
