@@ -27,13 +27,20 @@ enum class BookKind : std::uint32_t {
   kHost = 4,     // key: the client's id; payload: BookHost; the memory has the same key
   kImage = 5,    // key: the client's module id; payload: BookImage; the memory has the same key
   kUpload = 6,   // key: the same; no payload; a module began to come in chunks, and was not refused
-  kSaved = 7,    // no entry: memory with the contents of the segment at the key's address
+  kSaved = 7,    // no entry: memory with the contents of the segment or piece at the key's address
+  kPiece = 8,    // key: its address; payload: BookPiece; memory of the device has the same key
   kCommands = 1000,
 };
 
 struct BookSegment {
   std::uint64_t bytes;
   std::uint64_t dedicated;
+};
+/// A part of a segment that moves by itself. All parts of such a segment have an entry.
+struct BookPiece {
+  std::uint64_t bytes;
+  std::uint64_t blank;   // whether nothing was written there yet
+  std::uint64_t offset;  // of the contents in the memory that kSaved names
 };
 struct BookBlock {
   std::uint64_t bytes;

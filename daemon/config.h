@@ -69,7 +69,12 @@ struct Config {
   bool private_status = false;        // whether users see only what is their own in the status
   MemoryLimit memory_limit;           // of each session
   double memory_reserve_percent = 6;  // of the device\'s memory: for users who come later
-  double memory_wait_seconds = 0;     // time that requests wait for memory which others have
+  MemoryLimit device_memory;          // slate's part of the device's memory
+  ByteSize swap{0};                   // host memory for what is not on the device; 0: none
+  ByteSize swap_pinned{std::uint64_t{1} << 40};  // the most of it that is pinned
+  std::string swap_directory;        // folder for what is not pinned; empty: pageable memory
+  double swap_overhead_percent = 5;  // most part of the time that exchanges may take
+  double memory_wait_seconds = 0;    // time that requests wait for memory which others have
   bool serve_everybody = false;  // whether users other than its own may come; root's always does
   std::uint32_t max_sessions = 4096;
   std::uint32_t max_sessions_per_user = 256;

@@ -126,6 +126,27 @@ const Key<Config> kKeys[] = {
         "The part of the device's memory that is left for users who come later, where several are "
         "served. What a user takes of it leaves at least as much as he then has, so that any "
         "number of users find some. Root may have all of it."),
+    top<&Config::device_memory>(
+        "device_memory",
+        "Slate's part of the device's memory: bytes, or a number with K, M, G, T or %."),
+    top<&Config::swap>(
+        "swap",
+        "The most host memory for contents that are not on the device: bytes, or a number with K, "
+        "M, G or T. Sessions may then have more memory together than the device has. What a "
+        "session has keeps its addresses, and is back on the device when a command needs it. Some "
+        "of this memory is room to move in: as much as the largest session may have on the "
+        "device. \"0\": all memory is on the device."),
+    top<&Config::swap_pinned>(
+        "swap_pinned",
+        "The most of \"swap\" that is pinned, as quick moves need. The rest is in swap_directory."),
+    top<&Config::swap_directory>("swap_directory",
+                                 "The folder of what is beyond swap_pinned, in files without "
+                                 "names. Empty: pageable memory."),
+    top<&Config::swap_overhead_percent>(
+        "swap_overhead_percent", 0.1, 50,
+        "The most part of the time that sessions lose by changing places, where not all of their "
+        "memory fits on the device. A smaller one makes for longer turns. A session that pauses "
+        "makes room sooner."),
     top<&Config::memory_wait_seconds>(
         "memory_wait_seconds", 0, 86400,
         "Seconds that a request for device memory waits for memory that other sessions have. Then "

@@ -113,7 +113,8 @@ bool CommandServer::carry_out(const Command& command, std::uint64_t position,
     done = slate::fail(ErrorCode::kProtocol, fmt::format("reply slot {}", header.reply_slot));
   } else {
     busy_.store(true, std::memory_order_release);
-    done = of_.parts.carry_out(command, kept, present);
+    done = of_.gate.pass(command);
+    if (done) done = of_.parts.carry_out(command, kept, present);
     busy_.store(false, std::memory_order_release);
   }
   if (of_.departure.is_undecided()) {

@@ -13,6 +13,7 @@
 #include "daemon/engine/departure.h"
 #include "daemon/engine/executor.h"
 #include "daemon/engine/held_commands.h"
+#include "daemon/engine/residency/memory_gate.h"
 #include "ipc/channel.h"
 
 namespace slate::daemon {
@@ -27,6 +28,7 @@ class CommandServer {
     Faults& faults;
     SessionParts& parts;
     const Departure& departure;
+    MemoryGate& gate;
     Book* book;  // null: no other engine can go on with the session
     /// Tells the client, and the log, why it is served no longer.
     std::function<void(const Error& reason)> end;

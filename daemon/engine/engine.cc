@@ -6,6 +6,8 @@
 #include <sys/eventfd.h>
 
 #include <algorithm>
+#include <bit>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <ranges>
 #include <system_error>
@@ -42,6 +44,9 @@ nlohmann::json to_json(const SessionStatus& status) {
           {"memory_limit", status.memory_limit},
           {"pinned_used", status.pinned_used},
           {"code_memory", status.code_memory},
+          {"resident", status.places.on_device},
+          {"swapped", status.places.on_host},
+          {"waits_for_memory", status.places.waits},
           {"launches", status.launches},
           {"launches_running", status.launches_running},
           {"copies", status.copies},
@@ -99,10 +104,48 @@ MemoryLedger ledger_of(std::uint64_t total, const Config& config) {
   return MemoryLedger(total, static_cast<std::uint64_t>(static_cast<double>(total) * part));
 }
 
-/// What the device has free now: its context, and programs without slate, have the rest.
-std::uint64_t free_memory(device::Device& device) {
+/// What of the device's memory is slate's: its context, and programs without slate, have the rest.
+std::uint64_t device_part(device::Device& device, const Config& config) {
   const std::uint64_t all = device.info().total_memory;
-  return std::min(all, device.free_memory().value_or(all));
+  return std::min(config.device_memory.bytes_of(all), device.free_memory().value_or(all));
+}
+
+/// What sessions may have together.
+std::uint64_t all_memory(device::Device& device, const Config& config) {
+  return device_part(device, config) + config.swap.bytes;
+}
+
+/// Null without a swap.
+std::shared_ptr<Residency> residency_of(device::Device& device, const Config& config) {
+  if (config.swap.bytes == 0) return nullptr;
+  constexpr std::uint64_t kLargestPiece = 256 << 20, kLargestChunk = 1 << 30;
+  // Modules and the driver's own objects take some of it, too.
+  constexpr std::uint64_t kDriversPart = 32;
+  const std::uint64_t grain = device.granularity();
+  const std::uint64_t part = device_part(device, config);
+  const std::uint64_t capacity = (part - part / kDriversPart) / grain * grain;
+  const std::uint64_t piece =
+      std::clamp(std::bit_floor(std::max<std::uint64_t>(capacity / 64, 1)), grain, kLargestPiece);
+  const std::uint64_t swap = config.swap.bytes / grain * grain;
+  return std::make_shared<Residency>(
+      device,
+      Residency::Settings{.capacity = capacity,
+                          .swap = swap,
+                          .piece = piece,
+                          .overhead = config.swap_overhead_percent / 100,
+                          .evicts_always = std::getenv("SLATE_TEST_EVICT") != nullptr},
+      HostPool::Settings{.pinned = config.swap_pinned.bytes,
+                         .directory = config.swap_directory,
+                         .chunk = std::clamp(std::bit_floor(std::max<std::uint64_t>(swap / 16, 1)),
+                                             piece, kLargestChunk)});
+}
+
+nlohmann::json to_json(const Residency::Counts& counts) {
+  return {{"capacity", counts.capacity},     {"used", counts.used},
+          {"host_bytes", counts.host.bytes}, {"host_pinned", counts.host.pinned},
+          {"host_used", counts.host.used},   {"moved_out", counts.moved_out},
+          {"moved_in", counts.moved_in},     {"out_ms", counts.out_ms},
+          {"in_ms", counts.in_ms},           {"evictions", counts.evictions}};
 }
 
 }  // namespace
@@ -132,7 +175,7 @@ Engine::Engine(std::unique_ptr<device::Device> device, EngineLink link, Config c
     : config_(std::move(config)),
       exit_now_(std::move(exit_now)),
       device_(std::move(device)),
-      memory_(ledger_of(free_memory(*device_), config_)),
+      memory_(ledger_of(all_memory(*device_, config_), config_)),
       pinned_(ledger_of(HostBlocks::default_budget(), config_)),
       code_(ledger_of(HostBlocks::default_limit(), config_)),
       compiler_(*device_, open_cache(*device_, cache_directory(config_), config_.cache_size.bytes),
@@ -152,6 +195,7 @@ Engine::Engine(std::unique_ptr<device::Device> device, EngineLink link, Config c
       fence_(config_.fence == FenceChoice::kNever
                  ? nullptr
                  : std::make_shared<FenceMemory>(*device_, config_.fence, config_.unfenced)),
+      residency_(residency_of(*device_, config_)),
       images_(std::make_shared<ImageStore>(config_.image_store.bytes)),
       link_(std::move(link)),
       completer_(*device_),
@@ -182,9 +226,9 @@ Engine::~Engine() {
 
 int Engine::run() {
   const DeviceInfo& info = device_->info();
-  const auto told =
-      link_.send({.type = LinkType::kReady, .number = kLinkVersion, .limit = free_memory(*device_)},
-                 {reinterpret_cast<const char*>(&info), sizeof(info)});
+  const auto told = link_.send(
+      {.type = LinkType::kReady, .number = kLinkVersion, .limit = all_memory(*device_, config_)},
+      {reinterpret_cast<const char*>(&info), sizeof(info)});
   if (!told) return 1;
   while (true) {
     int timeout =
@@ -204,6 +248,7 @@ int Engine::run() {
     if (trim_at_ && sessions_.empty() && Clock::now() >= *trim_at_) {
       // Each thread's arena keeps what its sessions have freed.
       ::malloc_trim(0);
+      if (residency_) residency_->host().trim();
       trim_at_.reset();
     }
     if (pollers[1].revents != 0) join_finished();
@@ -373,6 +418,7 @@ void Engine::add_session(LinkMessage message) {
       .exports = exports_,
       .images = images_,
       .fence = fence_,
+      .residency = residency_,
       .book = std::make_shared<SessionBook>(*device_, std::move(*book),
                                             held ? std::move(held.mapped()) : HeldMemory(),
                                             holder_of(header.session)),
@@ -547,6 +593,7 @@ void Engine::send_status(std::uint64_t request) {
   if (const auto statistics = compiler_.cache_statistics()) report["cache"] = to_json(*statistics);
   report["forms"] = to_json(forms_, form_maker_.counts());
   if (fence_) report["fence"] = to_json(*fence_);
+  if (residency_) report["swap"] = to_json(residency_->counts());
   report["unsupported"] = unsupported_calls_.snapshot();
   report["policy"] = executor_.policy_name();
   report["arrangement"] = executor_.arrangement();

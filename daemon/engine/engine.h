@@ -21,6 +21,7 @@
 #include "daemon/engine/image_store.h"
 #include "daemon/engine/local_memory.h"
 #include "daemon/engine/profile_keeper.h"
+#include "daemon/engine/residency/residency.h"
 #include "daemon/engine/resume_order.h"
 #include "daemon/engine/session.h"
 #include "daemon/engine/session_book.h"
@@ -94,7 +95,8 @@ class Engine {
   CallCounts unsupported_calls_;
   const std::shared_ptr<Exports> exports_ = std::make_shared<Exports>();
   const std::shared_ptr<LocalMemory> local_;
-  const std::shared_ptr<FenceMemory> fence_;  // null: no kernel is fenced
+  const std::shared_ptr<FenceMemory> fence_;    // null: no kernel is fenced
+  const std::shared_ptr<Residency> residency_;  // null: all memory is on the device
   const std::shared_ptr<ResumeOrder> order_ = std::make_shared<ResumeOrder>();
   const std::shared_ptr<StagingBudget> staging_ = std::make_shared<StagingBudget>();
   const std::shared_ptr<ImageStore> images_;

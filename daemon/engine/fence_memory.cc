@@ -3,16 +3,10 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/sizes.h"
 #include "ipc/shared_memory.h"
 
 namespace slate::daemon {
-namespace {
-
-std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
-
-}  // namespace
 
 FenceMemory::~FenceMemory() {
   const MutexLock lock(mutex_);

@@ -5,15 +5,9 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/sizes.h"
 
 namespace slate::daemon {
-namespace {
-
-std::uint64_t difference(std::uint64_t more, std::uint64_t less) {
-  return more - std::min(more, less);
-}
-
-}  // namespace
 
 MemoryLedger::Account::Account(MemoryLedger& ledger, uid_t user, std::uint64_t most_of_user)
     : ledger_(ledger), user_(user) {

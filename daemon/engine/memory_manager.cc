@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "base/sizes.h"
 #include "daemon/engine/saved_memory.h"
 
 namespace slate::daemon {
@@ -22,18 +23,14 @@ constexpr std::uint64_t kKeptEmpty = 8 << 20;
 /// Addresses are plentiful, and holes between segments must not make an allocation fail.
 constexpr std::uint64_t kArenaPerLimit = 4;
 
-std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<MemoryManager>> MemoryManager::make(
     device::Device& device, std::uint64_t limit, std::unique_ptr<MemoryLedger::Account> account,
-    MemoryNotes* notes, device::Address wished) {
-  const std::uint64_t capped = std::min(limit, device.info().total_memory);
+    MemoryNotes* notes, device::Address wished, std::unique_ptr<SegmentBacking> backing) {
+  const std::uint64_t capped = most(device, limit, backing.get());
   std::unique_ptr<MemoryManager> manager(
-      new MemoryManager(device, capped, std::move(account), notes));
+      new MemoryManager(device, capped, std::move(account), notes, std::move(backing)));
   manager->granularity_ = device.granularity();
   const std::uint64_t base =
       std::max(round_up(capped, manager->granularity_), manager->granularity_);
@@ -50,10 +47,10 @@ Result<std::unique_ptr<MemoryManager>> MemoryManager::make(
 
 Result<std::unique_ptr<MemoryManager>> MemoryManager::make_again(
     device::Device& device, std::uint64_t limit, std::unique_ptr<MemoryLedger::Account> account,
-    MemoryNotes* notes, const PastMemory& past) {
-  const std::uint64_t capped = std::min(limit, device.info().total_memory);
+    MemoryNotes* notes, const PastMemory& past, std::unique_ptr<SegmentBacking> backing) {
+  const std::uint64_t capped = most(device, limit, backing.get());
   std::unique_ptr<MemoryManager> manager(
-      new MemoryManager(device, capped, std::move(account), notes));
+      new MemoryManager(device, capped, std::move(account), notes, std::move(backing)));
   manager->granularity_ = device.granularity();
   const auto reserved = device.reserve_at(past.arena.bytes, 0, past.arena.base);
   if (!reserved) return std::unexpected(reserved.error());
@@ -70,13 +67,44 @@ Result<std::unique_ptr<MemoryManager>> MemoryManager::make_again(
   return std::unexpected(done.error());
 }
 
+/// The most that a session's memory may be.
+std::uint64_t MemoryManager::most(const device::Device& device, std::uint64_t limit,
+                                  SegmentBacking* backing) {
+  const std::uint64_t swap = backing == nullptr ? 0 : backing->residency().settings().swap;
+  return std::min(limit, device.info().total_memory + swap);
+}
+
+Result<void> MemoryManager::back(device::AddressRange segment, bool movable) {
+  return backing_ ? backing_->add(segment, movable) : device_.map(segment);
+}
+
+void MemoryManager::unback(device::AddressRange segment) {
+  if (backing_) return backing_->remove(segment.base);
+  // Only a device that is lost refuses, and its engine is about to end.
+  (void)device_.unmap(segment);
+}
+
+bool MemoryManager::is_on_device(device::Address segment) const {
+  return !backing_ || backing_->is_whole(segment);
+}
+
 /// Of a suspended session it is new memory, with what was saved.
 Result<void> MemoryManager::map_past(const PastMemory::Segment& segment) {
-  if (segment.saved < 0) return device_.map_exported(segment.range, segment.memory);
+  if (backing_ && segment.memory < 0) {
+    const std::vector<PastPiece> one = {{segment.range, -1, segment.saved}};
+    return backing_->add_past(segment.range, segment.pieces.empty() ? one : segment.pieces);
+  }
+  if (!segment.pieces.empty())
+    return fail(ErrorCode::kUnavailable, "some of its memory is on the host, and there is no swap");
+  if (segment.saved < 0) {
+    const auto mapped = device_.map_exported(segment.range, segment.memory);
+    if (mapped && backing_) backing_->add_mapped(segment.range);
+    return mapped;
+  }
   if (const auto mapped = device_.map(segment.range); !mapped) return mapped;
   const auto restored = restore_memory(device_, segment.range, segment.saved);
   if (restored) {
-    if (notes_ != nullptr) notes_->mapped(segment.range, segment.dedicated);
+    if (notes_ != nullptr) notes_->segment(segment.range, segment.dedicated, true);
   } else {
     (void)device_.unmap(segment.range);
   }
@@ -259,12 +287,12 @@ Result<device::Address> MemoryManager::add_segment(std::uint64_t bytes, bool ded
   auto address = find_hole(bytes, has_slack ? slack_.bytes() : 0);
   if (!address && has_slack) address = find_hole(bytes, 0);
   if (!address) return given_back({ErrorCode::kOutOfMemory, "the session's arena is fragmented"});
-  const auto mapped = device_.map({*address, bytes});
+  const auto mapped = back({*address, bytes}, has_slack);
   device_full_ = !mapped && mapped.error().code == ErrorCode::kOutOfMemory;
   if (!mapped) return given_back(mapped.error());
   charged_ += bytes;
   const auto segment = segments_.emplace(*address, Segment{bytes, 0, dedicated}).first;
-  if (notes_ != nullptr) notes_->mapped({*address, bytes}, dedicated);
+  if (notes_ != nullptr) notes_->segment({*address, bytes}, dedicated, is_on_device(*address));
   if (has_slack) put_slack(*segment);
   mapped_version_.fetch_add(1);
   return *address;
@@ -340,7 +368,7 @@ std::vector<device::AddressRange> MemoryManager::mapped() const {
   const MutexLock lock(mutex_);
   std::vector<device::AddressRange> ranges;
   for (const auto& [base, segment] : segments_) {
-    if (!segment.leaving) ranges.push_back({base, segment.bytes});
+    if (!segment.leaving && is_on_device(base)) ranges.push_back({base, segment.bytes});
   }
   for (const device::Address place : slack_.places()) {
     if (is_beside_segment(place)) ranges.push_back({place, slack_.bytes()});
@@ -407,6 +435,11 @@ Result<void> MemoryManager::keep(device::Address address) {
   const MutexLock lock(mutex_);
   if (!live_.contains(address))
     return fail(ErrorCode::kInvalidValue, fmt::format("no allocation begins at {:#x}", address));
+  if (const auto segment = segment_of(address); backing_) {
+    if (!is_on_device(segment->first))
+      return fail(ErrorCode::kOutOfMemory, "the memory is not on the device");
+    backing_->lock(segment->first);
+  }
   ++kept_[address].count;
   return {};
 }
@@ -531,8 +564,7 @@ void MemoryManager::forget_free_blocks(device::AddressRange range) {
 void MemoryManager::unmap(Segments::iterator segment) {
   const device::AddressRange range{segment->first, segment->second.bytes};
   forget_free_blocks(range);
-  // Only a device that is lost refuses, and its engine is about to end.
-  (void)device_.unmap(range);
+  unback(range);
   charged_ -= range.bytes;
   give(range.bytes);
   segments_.erase(segment);
@@ -588,12 +620,14 @@ Result<void> MemoryManager::charge(std::uint64_t bytes) {
   if (!taken && drop_empty_segments()) taken = take(bytes);
   if (!taken) return taken;
   outside_ += bytes;
+  if (backing_) backing_->residency().take_outside(bytes);
   return {};
 }
 
 void MemoryManager::charge_anyway(std::uint64_t bytes) {
   const MutexLock lock(mutex_);
   outside_ += bytes;
+  if (backing_) backing_->residency().take_outside(bytes);
   if (account_ != nullptr) account_->take_anyway(bytes);
 }
 
@@ -607,6 +641,7 @@ void MemoryManager::finish_charge(std::uint64_t bytes, bool retired) {
     const MutexLock lock(mutex_);
     SLATE_CHECK(outside_ >= bytes);
     outside_ -= bytes;
+    if (backing_) backing_->residency().give_outside(bytes);
     give(bytes);
     if (retired) --outside_retired_;
     ++frees_finished_;
@@ -619,6 +654,7 @@ void MemoryManager::release() {
   released_ = true;
   // Kept memory outlives the session and its book.
   notes_ = nullptr;
+  if (backing_) backing_->stop_notes();
   for (Blocks* const blocks : {&live_, &retired_}) {
     for (const auto& [address, bytes] : *blocks) {
       if (const auto kept = kept_.find(address); kept != kept_.end()) {

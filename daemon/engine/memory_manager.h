@@ -23,6 +23,7 @@
 
 #include "base/mutex.h"
 #include "daemon/engine/memory_ledger.h"
+#include "daemon/engine/residency/segment_backing.h"
 #include "daemon/engine/slack.h"
 #include "device/device.h"
 
@@ -33,8 +34,9 @@ class MemoryNotes {
  public:
   virtual ~MemoryNotes() = default;
   virtual void arena(device::AddressRange range) = 0;
-  /// A segment was mapped. `dedicated`: it is for one allocation.
-  virtual void mapped(device::AddressRange segment, bool dedicated) = 0;
+  /// There is a segment. `dedicated`: it is for one allocation. `mapped`: all of it is on the
+  /// device; else its pieces are noted.
+  virtual void segment(device::AddressRange segment, bool dedicated, bool mapped) = 0;
   virtual void unmapped(device::Address segment) = 0;
   /// An allocation is live, or was freed while work may still use it.
   virtual void block(device::Address address, std::uint64_t bytes, bool retired) = 0;
@@ -48,6 +50,7 @@ struct PastMemory {
     bool dedicated = false;
     int memory = -1;  // as Device::export_memory() gave it; -1: not there any more
     int saved = -1;   // as save_memory() gave it, where `memory` is not there
+    std::vector<PastPiece> pieces = {};  // if it was in pieces, all of them
   };
   struct Block {
     device::AddressRange range;
@@ -65,16 +68,19 @@ class MemoryManager {
 
   /// Reserves the arena. `limit`: the most bytes that may be charged. `account`: what is charged is
   /// taken from it, too; null: from none. `notes`: see there; called until release(); null: none.
-  /// `wished`: an address for the arena; 0: none.
+  /// `wished`: an address for the arena; 0: none. `backing`: what is behind segments; null: always
+  /// memory of the device.
   static Result<std::unique_ptr<MemoryManager>> make(
       device::Device& device, std::uint64_t limit,
       std::unique_ptr<MemoryLedger::Account> account = nullptr, MemoryNotes* notes = nullptr,
-      device::Address wished = 0);
+      device::Address wished = 0, std::unique_ptr<SegmentBacking> backing = nullptr);
   /// Makes the memory of another engine's manager again, at the same addresses and with its
-  /// contents. Errors: kUnavailable when the addresses are taken; those of Device::map_exported().
+  /// contents. Errors: kUnavailable when the addresses are taken, or when some of it is on the host
+  /// and there is no `backing`; those of Device::map_exported().
   static Result<std::unique_ptr<MemoryManager>> make_again(
       device::Device& device, std::uint64_t limit, std::unique_ptr<MemoryLedger::Account> account,
-      MemoryNotes* notes, const PastMemory& past);
+      MemoryNotes* notes, const PastMemory& past,
+      std::unique_ptr<SegmentBacking> backing = nullptr);
   /// Requires: release() was called.
   ~MemoryManager();
   MemoryManager(const MemoryManager&) = delete;
@@ -144,6 +150,10 @@ class MemoryManager {
   /// Ends the charge of `retired` memory, or of memory that could not be made.
   void finish_charge(std::uint64_t bytes, bool retired);
 
+  /// Null where all segments are on the device. Its moves are followed by note_moved().
+  SegmentBacking* backing() { return backing_.get(); }
+  void note_moved() { mapped_version_.fetch_add(1); }
+
   /// What is mapped, slack included, by rising address: a range for each piece that is unmapped as
   /// a whole.
   std::vector<device::AddressRange> mapped() const;
@@ -174,14 +184,21 @@ class MemoryManager {
   };
 
   MemoryManager(device::Device& device, std::uint64_t limit,
-                std::unique_ptr<MemoryLedger::Account> account, MemoryNotes* notes)
+                std::unique_ptr<MemoryLedger::Account> account, MemoryNotes* notes,
+                std::unique_ptr<SegmentBacking> backing)
       : device_(device),
         limit_(limit),
         account_(std::move(account)),
+        backing_(std::move(backing)),
         slack_(device),
         notes_(notes) {}
 
   Result<void> map_past(const PastMemory::Segment& segment) SLATE_REQUIRES(mutex_);
+  Result<void> back(device::AddressRange segment, bool movable) SLATE_REQUIRES(mutex_);
+  void unback(device::AddressRange segment) SLATE_REQUIRES(mutex_);
+  bool is_on_device(device::Address segment) const SLATE_REQUIRES(mutex_);
+  static std::uint64_t most(const device::Device& device, std::uint64_t limit,
+                            SegmentBacking* backing);
   Result<void> map_past(const PastMemory& past) SLATE_REQUIRES(mutex_);
   void find_free_blocks(const Segments::value_type& segment) SLATE_REQUIRES(mutex_);
   void add_live(device::Address address, std::uint64_t bytes) SLATE_REQUIRES(mutex_);
@@ -219,6 +236,7 @@ class MemoryManager {
   device::Device& device_;
   const std::uint64_t limit_;
   const std::unique_ptr<MemoryLedger::Account> account_;
+  const std::unique_ptr<SegmentBacking> backing_;  // may be null
   struct {
     std::function<bool()> when;
     std::function<void(device::AddressRange)> left;

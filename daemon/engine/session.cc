@@ -74,12 +74,19 @@ Session::Session(device::Device& device, Compiler& compiler, Executor& executor,
                   .is_over = [this] { return stopping_.load(); },
                   .release_held = [this] { return commands_.release_held(); },
                   .status = [this] { return status(); }}),
+      gate_(
+          {.memory = parts_.memory(),
+           .reach = parts_.reach(),
+           .finish_work = [this] { return finish_work(); },
+           .is_over =
+               [this] { return stopping_.load() || faults_.failed() || channel_.peer_is_gone(); }}),
       commands_({.session = spec_.id,
                  .channel = channel_,
                  .executor = executor,
                  .faults = faults_,
                  .parts = parts_,
                  .departure = departure_,
+                 .gate = gate_,
                  .book = book_,
                  .end = [this](const Error& reason) { (void)end(reason); }}),
       resumption_({.spec = spec_,
@@ -133,6 +140,7 @@ Result<void> Session::set_up() {
 void Session::serve() {
   while (true) {
     if (departure_.is_wanted() && departure_.try_to_leave()) return;
+    if (!faults_.failed()) (void)faults_.checked(gate_.tend());
     if (commands_.has_put_back() && departure_.is_here() && !commands_.serve_put_back()) return;
     executor_.flush(parts_.client(), StreamWatches::Watched::kDue);
     const bool crowded = is_crowded() || commands_.has_put_back();
@@ -241,6 +249,15 @@ bool Session::lost_client() {
   return watch_.ends();
 }
 
+/// Whether no work of the session is left on the device. Waits a moment for that.
+bool Session::finish_work() {
+  constexpr std::chrono::milliseconds kMoment{5};
+  executor_.flush(parts_.client());
+  parts_.streams().watch_ends();
+  completer_.leave(group_);
+  return group_.wait_empty(kMoment);
+}
+
 /// Waits until no work of this session runs. Where the device cannot cancel work, that may take as
 /// long as the kernels do.
 void Session::wait_for_work() {
@@ -277,6 +294,7 @@ SessionStatus Session::status() const {
           .memory_limit = spec_.memory_limit,
           .pinned_used = parts_.pinned_used(),
           .code_memory = parts_.code_memory(),
+          .places = parts_.memory_places(),
           .launches = parts_.streams().launches(),
           .launches_running = parts_.streams().launches_running(),
           .copies = copies.copies.load(),

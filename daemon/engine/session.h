@@ -25,6 +25,7 @@
 #include "daemon/engine/completer.h"
 #include "daemon/engine/departure.h"
 #include "daemon/engine/executor.h"
+#include "daemon/engine/residency/memory_gate.h"
 #include "daemon/engine/resumption.h"
 #include "daemon/engine/session_hooks.h"
 #include "daemon/engine/session_spec.h"
@@ -86,6 +87,7 @@ class Session {
   bool end(const Error& error);
   void on_failure(const Error& fault);
   void tear_down();
+  bool finish_work();
   bool lost_client();
   void wait_for_work();
 
@@ -106,6 +108,7 @@ class Session {
   Faults faults_;
   SessionParts parts_;
   Departure departure_;
+  MemoryGate gate_;
   CommandServer commands_;
   Resumption resumption_;
 };

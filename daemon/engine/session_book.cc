@@ -31,7 +31,7 @@ std::vector<std::byte> joined(std::span<const std::byte> a, std::span<const std:
 
 /// Whether other commands' objects may lie in what a command has made.
 bool is_room(BookKind kind) {
-  return kind == BookKind::kArena || kind == BookKind::kSegment;
+  return kind == BookKind::kArena || kind == BookKind::kSegment || kind == BookKind::kPiece;
 }
 
 }  // namespace
@@ -46,8 +46,11 @@ void SessionBook::drop_unfinished(std::uint64_t position) {
     if (comes_again && !is_room(key.first)) book_->drop(key.first, key.second);
   }
   for (const auto& [key, memory] : held_) {
-    const BookKind kind = key.first == BookKind::kSaved ? BookKind::kSegment : key.first;
-    if (!book_->has(kind, key.second)) let_go(key);
+    const bool is_piece = book_->has(BookKind::kPiece, key.second);
+    const bool is_saved = key.first == BookKind::kSaved;
+    if (!book_->has(is_saved ? BookKind::kSegment : key.first, key.second) &&
+        !(is_saved && is_piece))
+      let_go(key);
   }
 }
 
@@ -114,13 +117,68 @@ bool SessionBook::settle() {
   return true;
 }
 
-void SessionBook::mapped(device::AddressRange segment, bool dedicated) {
+void SessionBook::segment(device::AddressRange segment, bool dedicated, bool mapped) {
   if (again_) return;
-  const auto memory = device_.export_memory(segment);
-  if (!memory) return forbid(memory.error().message);
-  if (!hold({BookKind::kSegment, segment.base}, memory->get())) return;
+  if (mapped && !hold_device_memory(BookKind::kSegment, segment)) return;
   put(BookKind::kSegment, segment.base, BookSegment{segment.bytes, dedicated ? 1u : 0u});
-  drop_saved(segment.base);
+  if (mapped) drop_saved(segment.base);
+}
+
+bool SessionBook::hold_device_memory(BookKind kind, device::AddressRange range) {
+  const auto memory = device_.export_memory(range);
+  if (!memory) forbid(memory.error().message);
+  return memory && hold({kind, range.base}, memory->get());
+}
+
+void SessionBook::piece_on_host(device::AddressRange piece, int memory, std::uint64_t offset) {
+  if (!hold({BookKind::kSaved, piece.base}, memory)) return;
+  put(BookKind::kPiece, piece.base, BookPiece{piece.bytes, 0, offset});
+  let_go({BookKind::kPiece, piece.base});
+}
+
+void SessionBook::piece_on_device(device::AddressRange piece) {
+  if (!hold_device_memory(BookKind::kPiece, piece)) return;
+  put(BookKind::kPiece, piece.base, BookPiece{piece.bytes, 0, 0});
+  drop_saved(piece.base);
+}
+
+void SessionBook::piece_blank(device::AddressRange piece) {
+  put(BookKind::kPiece, piece.base, BookPiece{piece.bytes, 1, 0});
+}
+
+std::vector<std::pair<BookKind, device::AddressRange>> SessionBook::on_device() {
+  std::vector<std::pair<BookKind, device::AddressRange>> found;
+  const MutexLock lock(mutex_);
+  for (const auto& [key, entry] : book_->entries()) {
+    if (!held_there_.contains(key)) continue;
+    if (const auto segment = entry.as<BookSegment>(); segment && key.first == BookKind::kSegment)
+      found.push_back({key.first, {key.second, segment->bytes}});
+    if (const auto piece = entry.as<BookPiece>(); piece && key.first == BookKind::kPiece)
+      found.push_back({key.first, {key.second, piece->bytes}});
+  }
+  return found;
+}
+
+std::vector<PastPiece> SessionBook::pieces_in(device::AddressRange segment) const {
+  std::vector<PastPiece> pieces;
+  for (const auto& [key, entry] : book_->entries()) {
+    const auto piece = entry.as<BookPiece>();
+    if (key.first != BookKind::kPiece || !piece || !segment.contains(key.second, piece->bytes))
+      continue;
+    pieces.push_back({.range = {key.second, piece->bytes},
+                      .memory = held(key),
+                      .saved = held({BookKind::kSaved, key.second}),
+                      .offset = piece->offset,
+                      .is_blank = piece->blank != 0});
+  }
+  std::ranges::sort(pieces, {}, [](const PastPiece& piece) { return piece.range.base; });
+  return pieces;
+}
+
+void SessionBook::piece_gone(device::Address piece) {
+  drop(BookKind::kPiece, piece);
+  let_go({BookKind::kPiece, piece});
+  drop_saved(piece);
 }
 
 Result<void> SessionBook::save(device::Address segment, int memory) {

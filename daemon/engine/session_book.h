@@ -23,7 +23,7 @@ namespace slate::daemon {
 /// Memory that the supervisor holds for a session, by the entry that it belongs to.
 using HeldMemory = std::map<Book::Key, UniqueFd>;
 
-class SessionBook final : public MemoryNotes {
+class SessionBook final : public MemoryNotes, public PieceNotes {
  public:
   /// How the supervisor hears of memory. Any thread.
   struct Holder {
@@ -51,12 +51,16 @@ class SessionBook final : public MemoryNotes {
   void drop_unfinished(std::uint64_t position);
   /// The held memory of an entry; -1: none.
   int held(Book::Key key) const;
-  /// The supervisor holds `memory` with the contents of the segment there. The segment itself stays
-  /// held until drop_segment(). Errors: no place for it, or those of Holder::hold.
+  /// The supervisor holds `memory` with the contents of the segment or piece there, which stays
+  /// held itself until drop_device_memory(). Errors: no place for it, or those of Holder::hold.
   Result<void> save(device::Address segment, int memory);
-  /// What was saved is not needed, or the segment itself is not.
+  /// What was saved is not needed, or the device's memory is not.
   void drop_saved(device::Address segment) { let_go({BookKind::kSaved, segment}); }
-  void drop_segment(device::Address segment) { let_go({BookKind::kSegment, segment}); }
+  void drop_device_memory(BookKind kind, device::Address range) { let_go({kind, range}); }
+  /// The segments and pieces of segments whose contents are on the device.
+  std::vector<std::pair<BookKind, device::AddressRange>> on_device();
+  /// The pieces of a segment, by rising address; empty: it is one. Of the past: see held().
+  std::vector<PastPiece> pieces_in(device::AddressRange segment) const;
   /// The session is as it was: what was held is not needed here any more.
   void forget_held() { held_.clear(); }
 
@@ -76,11 +80,17 @@ class SessionBook final : public MemoryNotes {
   std::uint32_t stream_row();
 
   // What parts note of memory and code.
-  void mapped(device::AddressRange segment, bool dedicated) override;
+  void segment(device::AddressRange segment, bool dedicated, bool mapped) override;
   void unmapped(device::Address segment) override;
   void block(device::Address address, std::uint64_t bytes, bool retired) override;
   void block_gone(device::Address address) override;
   void arena(device::AddressRange range) override { put(BookKind::kArena, 0, range); }
+  void piece_on_host(device::AddressRange piece, int memory, std::uint64_t offset) override;
+  void piece_on_device(device::AddressRange piece) override;
+  void piece_blank(device::AddressRange piece) override;
+  void piece_gone(device::Address piece) override;
+  void in_pieces(device::Address segment) override { let_go({BookKind::kSegment, segment}); }
+  bool are_for_another() const override { return book_->is_frozen(); }
   /// Host memory. Any thread.
   void host(std::uint64_t id, const BookHost& block, int memory);
   void host_gone(std::uint64_t id);
@@ -105,6 +115,7 @@ class SessionBook final : public MemoryNotes {
   void drop_command(ipc::CommandType type, std::uint64_t key);
   void drop_module(std::uint64_t module);
   bool hold(Book::Key key, int memory);
+  bool hold_device_memory(BookKind kind, device::AddressRange range);
   bool has_place_for(Book::Key key);
   void let_go(Book::Key key);
 

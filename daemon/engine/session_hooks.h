@@ -14,11 +14,18 @@ namespace slate::daemon {
 enum class SessionPhase { kStarting, kServing, kFailed, kDraining };
 std::string_view phase_name(SessionPhase phase);
 
+/// Where a session's memory is. All is on the device where there is no swap.
+struct MemoryPlaces {
+  std::uint64_t on_device = 0, on_host = 0;  // bytes
+  bool waits = false;                        // whether a command waits for memory on the device
+};
+
 /// For `slatectl status`.
 struct SessionStatus {
   std::uint64_t id;
   SessionPhase phase;
   std::uint64_t memory_used, memory_limit, pinned_used, code_memory;
+  MemoryPlaces places;
   std::uint64_t launches, launches_running;
   std::uint64_t copies, bytes_to_device, bytes_to_host;
   std::uint64_t streams, modules;

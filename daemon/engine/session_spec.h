@@ -16,6 +16,7 @@ class Exports;
 class FenceMemory;
 class ImageStore;
 class LocalMemory;
+class Residency;
 class ResumeOrder;
 class SessionBook;
 class StagingBudget;
@@ -43,7 +44,8 @@ struct SessionSpec {
   std::shared_ptr<StagingBudget> staging{};
   std::shared_ptr<Exports> exports{};
   std::shared_ptr<ImageStore> images{};
-  std::shared_ptr<FenceMemory> fence{};  // of the engine; null: no kernel is fenced
+  std::shared_ptr<FenceMemory> fence{};    // of the engine; null: no kernel is fenced
+  std::shared_ptr<Residency> residency{};  // of the engine; null: all memory is on the device
   /// What another engine needs to go on with the session; null: none can.
   std::shared_ptr<SessionBook> book{};
   std::shared_ptr<ResumeOrder> order{};  // of the engine; null: no session is a suspect

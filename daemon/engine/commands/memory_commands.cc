@@ -12,10 +12,18 @@ Result<void> MemoryCommands::start(std::uint64_t limit,
   wait_ = wait;
   auto manager =
       MemoryManager::make(context_.device, limit, std::move(account), context_.book.get(),
-                          context_.device.window_of(context_.session).reservation);
+                          context_.device.window_of(context_.session).reservation, make_backing());
   if (!manager) return std::unexpected(manager.error());
   set_up(std::move(*manager));
   return {};
+}
+
+/// Null without a swap.
+std::unique_ptr<SegmentBacking> MemoryCommands::make_backing() {
+  if (context_.residency == nullptr) return nullptr;
+  return std::make_unique<SegmentBacking>(context_.device, *context_.residency,
+                                          context_.residency->enter(context_.tenant),
+                                          context_.book.get());
 }
 
 void MemoryCommands::set_up(std::unique_ptr<MemoryManager> manager) {
@@ -39,7 +47,7 @@ Result<void> MemoryCommands::start_again(std::uint64_t limit,
                                          std::chrono::milliseconds wait, PastMemory past) {
   wait_ = wait;
   auto manager = MemoryManager::make_again(context_.device, limit, std::move(account),
-                                           context_.book.get(), past);
+                                           context_.book.get(), past, make_backing());
   if (!manager) return std::unexpected(manager.error());
   set_up(std::move(*manager));
   for (const PastMemory::Block& block : past.blocks) {
@@ -74,6 +82,16 @@ std::uint64_t MemoryCommands::charged() const {
   return manager != nullptr ? manager->charged() : 0;
 }
 
+MemoryPlaces MemoryCommands::places() const {
+  MemoryManager* const manager = seen_.load();
+  if (manager == nullptr) return {};
+  SegmentBacking* const backing = manager->backing();
+  if (backing == nullptr) return {.on_device = manager->charged()};
+  return {.on_device = backing->tenant().on_device(),
+          .on_host = backing->on_host(),
+          .waits = backing->tenant().waits()};
+}
+
 Result<void> MemoryCommands::on(const Call<CommandType::kMemoryAllocate>& call) {
   const auto address = with_room([&] { return manager_->allocate(call.body.bytes); });
   if (!address) return context_.checked(std::unexpected(address.error()));
@@ -93,8 +111,9 @@ Result<void> MemoryCommands::on(const Call<CommandType::kMemoryInfo>& call) {
   (void)settle();
   const auto free = context_.device.free_memory();
   if (!free) return context_.checked(std::unexpected(free.error()));
-  call.reply.set(ipc::MemoryInfoReply{std::min(manager_->chargeable(), *free + pool_->excess()),
-                                      manager_->limit()});
+  // What is not on the device is the session's all the same.
+  const std::uint64_t most = backing() ? manager_->limit() : *free + pool_->excess();
+  call.reply.set(ipc::MemoryInfoReply{std::min(manager_->chargeable(), most), manager_->limit()});
   return {};
 }
 

@@ -16,6 +16,7 @@
 #include "daemon/engine/commands/part_context.h"
 #include "daemon/engine/local_memory.h"
 #include "daemon/engine/memory_manager.h"
+#include "daemon/engine/session_hooks.h"
 
 namespace slate::daemon {
 
@@ -58,14 +59,19 @@ class MemoryCommands {
 
   /// Requires: start() has succeeded.
   MemoryManager& manager() { return *manager_; }
+  /// Null where all memory is on the device, and before start().
+  SegmentBacking* backing() { return manager_ ? manager_->backing() : nullptr; }
   bool owns(device::Address address, std::uint64_t bytes) const {
     return manager_->owns(address, bytes);
   }
   /// Bytes that count against the limit; 0 before start(). Any thread.
   std::uint64_t charged() const;
+  /// Any thread.
+  MemoryPlaces places() const;
 
  private:
   void set_up(std::unique_ptr<MemoryManager> manager);
+  std::unique_ptr<SegmentBacking> make_backing();
   bool settle() const { return context_.book && context_.book->settle(); }
   bool may_wait_for_others(std::chrono::steady_clock::time_point deadline) const;
 

@@ -13,6 +13,7 @@
 #include "daemon/engine/executor.h"
 #include "daemon/engine/exports.h"
 #include "daemon/engine/held_commands.h"
+#include "daemon/engine/residency/residency.h"
 #include "daemon/engine/retirement.h"
 #include "daemon/engine/session_book.h"
 #include "daemon/engine/session_fence.h"
@@ -44,6 +45,8 @@ struct PartContext {
   /// A module comes whose kernels cannot be fenced. True: the session may leave this engine first;
   /// then the command is put back, whatever comes of it. May be empty.
   std::function<bool()> leaves_first = {};
+  Residency* residency = nullptr;     // null: all memory is on the device
+  Residency::TenantSpec tenant = {};  // the session's, as the residency sees it
 
   /// The client is about to hear that the work up to this command is done, or, if it has violated
   /// the fence, of that.

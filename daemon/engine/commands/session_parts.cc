@@ -81,7 +81,13 @@ SessionParts::SessionParts(const Ground& ground, const SessionSpec& spec)
                .fence = fence_,
                .is_over = ground.is_over,
                .wake = [&channel = ground.channel] { channel.poke(); },
-               .leaves_first = ground.leaves_first},
+               .leaves_first = ground.leaves_first,
+               .residency = spec.residency.get(),
+               .tenant = {.session = spec.id,
+                          .weight = spec.weight * spec.user_weight,
+                          .priority = spec.priority,
+                          .wake = [&channel = ground.channel] { channel.poke(); },
+                          .busy = [&group = ground.group] { return !group.empty(); }}},
       memory_(context_, spec.local ? spec.local : std::make_shared<LocalMemory>(ground.device)),
       host_memory_(context_, spec.pinned,
                    [&channel = ground.channel](std::uint64_t id, int memory) {
@@ -104,6 +110,7 @@ SessionParts::SessionParts(const Ground& ground, const SessionSpec& spec)
                          }
                        }),
       copies_(context_, host_memory_, arrays_, ranges_, staging_),
+      reach_(memory_, host_memory_, code_),
       launches_(context_, memory_, host_memory_, code_, sharing_, mapped_),
       host_functions_(context_),
       reports_(ground.unsupported) {
@@ -151,10 +158,13 @@ Result<void> SessionParts::set_up_again(std::uint64_t limit,
       memory.arena = entry.as<device::AddressRange>().value_or(memory.arena);
     } else if (kind == BookKind::kSegment) {
       const auto segment = entry.as<BookSegment>().value_or(BookSegment{});
-      memory.segments.push_back({{number, segment.bytes},
-                                 segment.dedicated != 0,
-                                 book.held(key),
-                                 book.held({BookKind::kSaved, number})});
+      const int whole = book.held(key);
+      memory.segments.push_back(
+          {{number, segment.bytes},
+           segment.dedicated != 0,
+           whole,
+           book.held({BookKind::kSaved, number}),
+           whole < 0 ? book.pieces_in({number, segment.bytes}) : std::vector<PastPiece>()});
     } else if (kind == BookKind::kBlock) {
       const auto block = entry.as<BookBlock>().value_or(BookBlock{});
       memory.blocks.push_back({{number, block.bytes}, block.retired != 0});
@@ -179,6 +189,7 @@ Result<void> SessionParts::make_again(const Book::Key& key, const Book::Entry& e
   switch (key.first) {
     case BookKind::kArena:
     case BookKind::kSegment:
+    case BookKind::kPiece:
     case BookKind::kBlock:
       return {};  // done first
     case BookKind::kHost: {
@@ -241,31 +252,28 @@ Result<void> SessionParts::carry_out_again(ipc::CommandType type, const Book::En
 }
 
 std::optional<std::string> SessionParts::why_not_again(std::span<const Book::Open> commands) {
-  CommandReach reach(memory_, host_memory_, code_);
   std::vector<ReachedRanges> all;
   for (const Book::Open& open : commands) {
-    if (open.begun || open.done) all.push_back(reach.of(open));
+    if (open.begun || open.done) all.push_back(reach_.of(open));
   }
   return slate::daemon::why_not_again(all);
 }
 
 Result<void> SessionParts::save_memory() {
   SessionBook& book = *context_.book;
-  std::vector<device::Address> segments;
+  std::vector<std::pair<BookKind, device::AddressRange>> saved;
   Result<void> done;
-  for (const auto& [key, entry] : book.book().entries()) {
-    const auto segment = entry.as<BookSegment>();
-    if (key.first != BookKind::kSegment || !segment) continue;
-    const auto memory = daemon::save_memory(context_.device, {key.second, segment->bytes});
-    done = memory ? book.save(key.second, memory->get()) : std::unexpected(memory.error());
+  for (const auto& [kind, range] : book.on_device()) {
+    const auto memory = daemon::save_memory(context_.device, range);
+    done = memory ? book.save(range.base, memory->get()) : std::unexpected(memory.error());
     if (!done) break;
-    segments.push_back(key.second);
+    saved.emplace_back(kind, range);
   }
-  for (const device::Address segment : segments) {
+  for (const auto& [kind, range] : saved) {
     if (done) {
-      book.drop_segment(segment);
+      book.drop_device_memory(kind, range.base);
     } else {
-      book.drop_saved(segment);
+      book.drop_saved(range.base);
     }
   }
   return context_.checked(done);

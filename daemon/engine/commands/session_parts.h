@@ -11,6 +11,7 @@
 #include "daemon/engine/commands/array_commands.h"
 #include "daemon/engine/commands/call.h"
 #include "daemon/engine/commands/code_commands.h"
+#include "daemon/engine/commands/command_reach.h"
 #include "daemon/engine/commands/copy_commands.h"
 #include "daemon/engine/commands/event_commands.h"
 #include "daemon/engine/commands/host_function_commands.h"
@@ -23,6 +24,7 @@
 #include "daemon/engine/commands/sharing_commands.h"
 #include "daemon/engine/commands/stream_commands.h"
 #include "daemon/engine/commands/virtual_commands.h"
+#include "daemon/engine/session_hooks.h"
 #include "daemon/engine/session_spec.h"
 #include "ipc/channel.h"
 
@@ -102,9 +104,12 @@ class SessionParts {
   HostFunctionCommands& host_functions() { return host_functions_; }
   const HostFunctionCommands& host_functions() const { return host_functions_; }
   Staging& staging() { return staging_; }
+  MemoryCommands& memory() { return memory_; }
+  CommandReach& reach() { return reach_; }
   // Any thread.
   void look_at_fence() const { context_.look_at_fence(); }
   std::uint64_t memory_used() const { return memory_.charged(); }
+  MemoryPlaces memory_places() const { return memory_.places(); }
   std::uint64_t pinned_used() const { return host_memory_.blocks().bytes(); }
   std::uint64_t code_memory() const { return code_.code_memory(); }
   std::uint64_t module_count() const { return code_.module_count(); }
@@ -141,6 +146,7 @@ class SessionParts {
   EventCommands events_;
   StreamCommands stream_commands_;
   CopyCommands copies_;
+  CommandReach reach_;
   LaunchCommands launches_;
   HostFunctionCommands host_functions_;
   ReportCommands reports_;

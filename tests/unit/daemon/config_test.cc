@@ -228,8 +228,10 @@ std::string another_value(const Key<Config>& key) {
     case KeyType::kText:
       break;
   }
-  if (key.name == "memory_limit") return "\"25%\"";
-  if (key.name == "cache_size" || key.name == "image_store") return "\"3M\"";
+  if (key.name == "memory_limit" || key.name == "device_memory") return "\"25%\"";
+  if (key.name == "cache_size" || key.name == "image_store" || key.name == "swap" ||
+      key.name == "swap_pinned")
+    return "\"3M\"";
   return R"("a \"name\" \\ of\ttwo\nlines \u007f é")";
 }
 

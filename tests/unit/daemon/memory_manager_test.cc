@@ -157,7 +157,7 @@ TEST_F(MemoryManagerTest, RandomUseNeverOverlapsAndGivesEverythingBack) {
 TEST(MemoryManagerDeviceTest, NothingIsNotedOfMemoryThatOutlivesItsSession) {
   struct Notes : MemoryNotes {
     void arena(device::AddressRange) override { ++count; }
-    void mapped(device::AddressRange, bool) override { ++count; }
+    void segment(device::AddressRange, bool, bool) override { ++count; }
     void unmapped(device::Address) override { ++count; }
     void block(device::Address, std::uint64_t, bool) override { ++count; }
     void block_gone(device::Address) override { ++count; }

@@ -1,0 +1,257 @@
+#include "daemon/engine/residency/host_pool.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <utility>
+
+#include "base/log.h"
+#include "base/sizes.h"
+#include "ipc/shared_memory.h"
+
+namespace slate::daemon {
+namespace {
+
+/// Extents begin at multiples of it, which is the least that a device maps.
+constexpr std::uint64_t kGrain = 2 << 20;
+/// Threads that take a chunk's pages from the system, which clears them.
+constexpr unsigned kTakers = 4;
+
+Result<UniqueFd> make_file(const std::string& directory, std::uint64_t bytes) {
+  UniqueFd fd(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (!fd) return fail_errno("a file for swapped memory in " + directory);
+  if (const auto taken = ipc::populate(fd.get(), 0, bytes); !taken)
+    return std::unexpected(taken.error());
+  return fd;
+}
+
+/// Takes the pages now, by several threads: one writing to the descriptor would keep the others
+/// from it. Errors: kOutOfMemory.
+Result<void> populate(std::byte* memory, std::uint64_t bytes) {
+  const std::uint64_t part = round_up((bytes + kTakers - 1) / kTakers, kGrain);
+  std::atomic<bool> refused{false};
+  std::vector<std::thread> takers;
+  for (std::uint64_t from = 0; from < bytes; from += part) {
+    takers.emplace_back([&refused, at = memory + from, size = std::min(part, bytes - from)] {
+      if (::madvise(at, size, MADV_POPULATE_WRITE) != 0) refused.store(true);
+    });
+  }
+  for (std::thread& taker : takers) taker.join();
+  if (refused.load()) return fail(ErrorCode::kOutOfMemory, "the host has no memory for a swap");
+  return {};
+}
+
+}  // namespace
+
+/// Its free bytes are the pool's, under the pool's mutex.
+class HostPool::Chunk {
+ public:
+  static Result<std::shared_ptr<Chunk>> map(UniqueFd fd, std::uint64_t offset,
+                                            std::uint64_t bytes) {
+    void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(),
+                                static_cast<off_t>(offset));
+    if (memory == MAP_FAILED) return fail_errno("memory for what is not on the device");
+    return std::make_shared<Chunk>(std::move(fd), offset, static_cast<std::byte*>(memory), bytes);
+  }
+
+  Chunk(UniqueFd fd, std::uint64_t begin, std::byte* memory, std::uint64_t bytes)
+      : fd_(std::move(fd)), begin_(begin), memory_(memory), bytes_(bytes), free_{{0, bytes}} {}
+  ~Chunk() {
+    if (is_pinned()) pinned_by_->unregister_host(memory_);
+    ::munmap(memory_, bytes_);
+  }
+  Chunk(const Chunk&) = delete;
+  Chunk& operator=(const Chunk&) = delete;
+
+  int fd() const { return fd_.get(); }
+  std::uint64_t bytes() const { return bytes_; }
+  /// The byte at an offset in the descriptor's memory.
+  std::byte* at(std::uint64_t offset) const { return memory_ + (offset - begin_); }
+  bool pin(device::Device& device) {
+    if (device.register_host(memory_, bytes_)) pinned_by_ = &device;
+    return is_pinned();
+  }
+  bool is_pinned() const { return pinned_by_ != nullptr; }
+  bool is_used() const { return used_ > 0; }
+
+  /// The lowest place with room.
+  std::optional<std::uint64_t> take(std::uint64_t wanted) {
+    for (const auto& [offset, room] : free_) {
+      if (room < wanted) continue;
+      const std::uint64_t at = offset, rest = room - wanted;
+      free_.erase(at);
+      if (rest > 0) free_.emplace(at + wanted, rest);
+      used_ += wanted;
+      return at;
+    }
+    return std::nullopt;
+  }
+  void give(std::uint64_t offset, std::uint64_t given) {
+    used_ -= given;
+    auto next = free_.lower_bound(offset);
+    if (next != free_.end() && next->first == offset + given) {
+      given += next->second;
+      next = free_.erase(next);
+    }
+    if (next != free_.begin()) {
+      const auto before = std::prev(next);
+      if (before->first + before->second == offset) {
+        before->second += given;
+        return;
+      }
+    }
+    free_.emplace(offset, given);
+  }
+  /// The bytes are neither used here nor free.
+  void leave(std::uint64_t left) { used_ -= left; }
+
+ private:
+  const UniqueFd fd_;
+  const std::uint64_t begin_;  // where the memory is in the descriptor's
+  std::byte* const memory_;
+  const std::uint64_t bytes_;
+  std::uint64_t used_ = 0;
+  std::map<std::uint64_t, std::uint64_t> free_;  // bytes by offset
+  device::Device* pinned_by_ = nullptr;
+};
+
+std::byte* HostPool::Extent::memory() const {
+  return chunk->at(offset);
+}
+
+int HostPool::Extent::fd() const {
+  return chunk->fd();
+}
+
+HostPool::HostPool(device::Device& device, Settings settings)
+    : device_(device), settings_(std::move(settings)), thread_([this] { run(); }) {}
+
+HostPool::~HostPool() {
+  {
+    const MutexLock lock(mutex_);
+    ending_ = true;
+  }
+  wishes_.notify_all();
+  thread_.join();
+}
+
+void HostPool::run() {
+  MutexLock lock(mutex_);
+  while (true) {
+    wishes_.wait(lock, [&]() SLATE_REQUIRES(mutex_) { return ending_ || ahead_ > bytes_; });
+    if (ending_) return;
+    const std::uint64_t wish = std::min(ahead_, bytes_ + settings_.chunk);
+    lock.unlock();
+    const auto grown = grow_to(wish);
+    lock.lock();
+    if (!grown) ahead_ = 0;
+  }
+}
+
+Result<std::shared_ptr<HostPool::Chunk>> HostPool::make_chunk(std::uint64_t bytes) {
+  const bool may_pin = counts().pinned + bytes <= settings_.pinned;
+  const bool in_memory = may_pin || settings_.directory.empty();
+  auto fd = in_memory ? ipc::make_shared_memory("slate-swap", bytes)
+                      : make_file(settings_.directory, bytes);
+  if (!fd) return std::unexpected(fd.error());
+  auto chunk = Chunk::map(std::move(*fd), 0, bytes);
+  if (!chunk) return chunk;
+  if (in_memory) {
+    if (const auto taken = populate((*chunk)->at(0), bytes); !taken)
+      return std::unexpected(taken.error());
+  }
+  if (may_pin && !(*chunk)->pin(device_))
+    log_warning("{} MiB for swapped memory are not pinned, so moves are slow", bytes >> 20);
+  return chunk;
+}
+
+Result<void> HostPool::grow_to(std::uint64_t bytes) {
+  const MutexLock growing(growing_);
+  while (true) {
+    const std::uint64_t present = counts().bytes;
+    if (present >= bytes) return {};
+    auto chunk = make_chunk(
+        std::min(settings_.chunk, round_up(bytes - present, std::min(kGrain, settings_.chunk))));
+    if (!chunk) return std::unexpected(chunk.error());
+    const MutexLock lock(mutex_);
+    bytes_ += (*chunk)->bytes();
+    if ((*chunk)->is_pinned()) pinned_ += (*chunk)->bytes();
+    chunks_.push_back(std::move(*chunk));
+  }
+}
+
+void HostPool::grow_ahead(std::uint64_t bytes) {
+  {
+    const MutexLock lock(mutex_);
+    if (bytes <= ahead_ || bytes <= bytes_) return;
+    ahead_ = bytes;
+  }
+  wishes_.notify_all();
+}
+
+Result<HostPool::Extent> HostPool::take(std::uint64_t bytes) {
+  const std::uint64_t size = round_up(bytes, kGrain);
+  while (true) {
+    std::uint64_t present = 0;
+    {
+      const MutexLock lock(mutex_);
+      for (const auto& chunk : chunks_) {
+        if (const auto at = chunk->take(size)) {
+          used_ += size;
+          return Extent{chunk, *at, size};
+        }
+      }
+      present = bytes_;
+    }
+    if (const auto grown = grow_to(present + std::max(size, settings_.chunk)); !grown) {
+      if (const auto less = grow_to(present + size); !less) return std::unexpected(less.error());
+    }
+  }
+}
+
+void HostPool::give(Extent extent) {
+  const MutexLock lock(mutex_);
+  // An adopted chunk is no chunk of the pool, and goes with its extents.
+  if (std::ranges::find(chunks_, extent.chunk) == chunks_.end()) return;
+  extent.chunk->give(extent.offset, extent.bytes);
+  used_ -= extent.bytes;
+}
+
+void HostPool::leave(Extent extent) {
+  const MutexLock lock(mutex_);
+  if (std::ranges::find(chunks_, extent.chunk) == chunks_.end()) return;
+  extent.chunk->leave(extent.bytes);
+  used_ -= extent.bytes;
+}
+
+Result<HostPool::Extent> HostPool::adopt(int fd, std::uint64_t offset, std::uint64_t bytes) {
+  UniqueFd own(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  if (!own) return fail_errno("memory of a session on the host");
+  auto chunk = Chunk::map(std::move(own), offset, bytes);
+  if (!chunk) return std::unexpected(chunk.error());
+  return Extent{std::move(*chunk), offset, bytes};
+}
+
+void HostPool::trim() {
+  std::vector<std::shared_ptr<Chunk>> gone;  // given back without the lock
+  const MutexLock growing(growing_);
+  const MutexLock lock(mutex_);
+  ahead_ = 0;
+  std::erase_if(chunks_, [&](const auto& chunk) SLATE_REQUIRES(mutex_) {
+    if (chunk->is_used()) return false;
+    bytes_ -= chunk->bytes();
+    if (chunk->is_pinned()) pinned_ -= chunk->bytes();
+    gone.push_back(chunk);
+    return true;
+  });
+}
+
+HostPool::Counts HostPool::counts() const {
+  const MutexLock lock(mutex_);
+  return {bytes_, pinned_, used_};
+}
+
+}  // namespace slate::daemon

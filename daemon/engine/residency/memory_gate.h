@@ -1,0 +1,52 @@
+// MemoryGate: lets a session's commands pass once the memory that they use is on the device. It
+// moves the session's memory in and out, where not all sessions' memory fits (residency.h). While
+// it waits, nothing of the session is on its way to the device. Session thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "daemon/engine/commands/command_reach.h"
+#include "daemon/engine/residency/segment_backing.h"
+#include "ipc/commands.h"
+
+namespace slate::daemon {
+
+class MemoryGate {
+ public:
+  struct Ground {
+    MemoryCommands& memory;
+    CommandReach& reach;
+    /// Waits a moment for the session's work; true: none is left on the device.
+    std::function<bool()> finish_work;
+    /// Whether the session has failed, or nobody waits for it any more. A system call.
+    std::function<bool()> is_over;
+  };
+  /// All of it outlives the gate.
+  explicit MemoryGate(Ground ground) : of_(std::move(ground)) {}
+
+  /// To be called in front of each command. Errors: those of moves; kOutOfMemory where there can
+  /// be no room; kUnavailable when the session ends.
+  Result<void> pass(const ipc::Command& command) {
+    SegmentBacking* const backing = of_.memory.backing();
+    if (backing == nullptr || !backing->tenant().looks()) [[likely]]
+      return {};
+    return look(*backing, command);
+  }
+  /// Moves out what was asked to leave, if anything was. To be called when the session is idle.
+  Result<void> tend();
+
+ private:
+  using Needs = SegmentBacking::Needs;
+
+  std::optional<Needs> needs_of(SegmentBacking& backing, const ipc::Command& command);
+  Result<void> look(SegmentBacking& backing, const ipc::Command& command);
+  Result<void> move_out(SegmentBacking& backing, std::uint64_t bytes, const Needs& needed);
+  Result<bool> fetch(SegmentBacking& backing, const Needs& needs);
+  Result<void> drain();
+
+  const Ground of_;
+};
+
+}  // namespace slate::daemon

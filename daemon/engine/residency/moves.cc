@@ -1,0 +1,73 @@
+#include "daemon/engine/residency/moves.h"
+
+#include <chrono>
+#include <limits>
+#include <utility>
+
+namespace slate::daemon {
+namespace {
+
+/// A device that takes longer does not answer any more.
+constexpr std::chrono::seconds kLongestMove{10};
+constexpr std::size_t kMostUnderWay = 2;
+
+}  // namespace
+
+Moves::~Moves() {
+  for (const UnderWay& each : under_way_) device_.destroy_event(each.event);
+  if (stream_ != device::Stream{}) device_.destroy_stream(stream_);
+}
+
+Result<void> Moves::open() {
+  if (stream_ != device::Stream{}) return {};
+  const auto stream = device_.create_stream(std::numeric_limits<int>::min());
+  if (!stream) return std::unexpected(stream.error());
+  stream_ = *stream;
+  return {};
+}
+
+Result<void> Moves::begin(const Place& to, const Place& from, std::uint64_t bytes,
+                          std::function<Result<void>()> then) {
+  if (const auto opened = open(); !opened) return opened;
+  while (under_way_.size() >= kMostUnderWay) {
+    if (const auto ended = end_first(); !ended) return ended;
+  }
+  const auto event = device_.create_event(false);
+  if (!event) return std::unexpected(event.error());
+  under_way_.push_back({*event, std::move(then)});
+  auto done = device_.copy(to, from, {.width = bytes, .height = 1}, stream_);
+  if (done) done = device_.record(*event, stream_);
+  if (!done) {
+    device_.destroy_event(*event);
+    under_way_.pop_back();
+  }
+  return done;
+}
+
+Result<void> Moves::end_first() {
+  const UnderWay first = std::move(under_way_.front());
+  under_way_.pop_front();
+  const auto deadline = std::chrono::steady_clock::now() + kLongestMove;
+  Result<void> outcome;
+  while (outcome) {
+    const auto done = device_.query(first.event);
+    if (!done) outcome = std::unexpected(done.error());
+    if (!done || *done) break;
+    if (std::chrono::steady_clock::now() > deadline)
+      outcome = fail(ErrorCode::kUnavailable, "the device does not answer");
+    device_.wait_for_progress(std::chrono::microseconds(20));
+  }
+  device_.destroy_event(first.event);
+  return outcome ? first.then() : outcome;
+}
+
+Result<void> Moves::finish() {
+  Result<void> outcome;
+  while (!under_way_.empty()) {
+    const auto ended = end_first();
+    if (!ended && outcome) outcome = ended;
+  }
+  return outcome;
+}
+
+}  // namespace slate::daemon

@@ -1,0 +1,276 @@
+#include "daemon/engine/residency/residency.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/sizes.h"
+
+namespace slate::daemon {
+
+using Clock = std::chrono::steady_clock;
+
+Residency::Residency(device::Device& device, Settings settings, HostPool::Settings host)
+    : settings_(settings), host_(device, std::move(host)) {}
+
+std::uint64_t Residency::used() const {
+  return taken_ + outside_;
+}
+
+Residency::Counts Residency::counts() const {
+  const MutexLock lock(mutex_);
+  Counts counts = counts_;
+  counts.capacity = settings_.capacity;
+  counts.used = used();
+  counts.host = host_.counts();
+  return counts;
+}
+
+std::shared_ptr<Residency::Tenant> Residency::enter(TenantSpec spec) {
+  auto tenant = std::make_shared<Tenant>(std::move(spec));
+  const MutexLock lock(mutex_);
+  tenant->since_ = tenant->used_ = Clock::now();
+  tenants_.push_back(tenant);
+  update_looks();
+  return tenant;
+}
+
+void Residency::leave(const std::shared_ptr<Tenant>& tenant) {
+  const MutexLock lock(mutex_);
+  SLATE_CHECK(tenant->charged_ == 0 && tenant->taken_ == 0);
+  std::erase(tenants_, tenant);
+}
+
+/// Bytes on the host that are enough for whatever leaves: what does not fit on the device, and as
+/// much again as one session may need at once.
+std::uint64_t Residency::host_wanted(std::uint64_t more, std::uint64_t of_one) const {
+  const std::uint64_t beyond = difference(charged_ + more + outside_, settings_.capacity);
+  if (beyond == 0) return 0;
+  std::uint64_t largest = of_one;
+  for (const auto& each : tenants_) largest = std::max(largest, each->charged_);
+  return beyond + std::min(largest, settings_.capacity);
+}
+
+Result<void> Residency::charge(Tenant& tenant, std::uint64_t bytes) {
+  std::uint64_t wanted = 0, soon = 0;
+  {
+    const MutexLock lock(mutex_);
+    wanted = host_wanted(bytes, tenant.charged_ + bytes);
+    if (wanted > settings_.swap) {
+      return fail(ErrorCode::kOutOfMemory,
+                  fmt::format("{} bytes more: {} bytes of swap would be needed, there are {}",
+                              bytes, wanted, settings_.swap));
+    }
+    tenant.charged_ += bytes;
+    charged_ += bytes;
+    if (charged_ > settings_.capacity / 4 * 3)
+      soon = std::min(settings_.swap, host_wanted(bytes, tenant.charged_ + bytes));
+  }
+  const auto grown = host_.grow_to(wanted);
+  if (!grown) {
+    uncharge(tenant, bytes);
+    return fail(ErrorCode::kOutOfMemory, grown.error().message);
+  }
+  host_.grow_ahead(soon);
+  return {};
+}
+
+void Residency::charge_anyway(Tenant& tenant, std::uint64_t bytes) {
+  const MutexLock lock(mutex_);
+  tenant.charged_ += bytes;
+  charged_ += bytes;
+}
+
+void Residency::uncharge(Tenant& tenant, std::uint64_t bytes) {
+  const MutexLock lock(mutex_);
+  SLATE_CHECK(tenant.charged_ >= bytes);
+  tenant.charged_ -= bytes;
+  charged_ -= bytes;
+}
+
+bool Residency::take_at_once(Tenant& tenant, std::uint64_t bytes) {
+  const MutexLock lock(mutex_);
+  if (waiting_ > 0 || used() + bytes > settings_.capacity) return false;
+  tenant.taken_ += bytes;
+  taken_ += bytes;
+  tenant.shown_.store(tenant.taken_);
+  return true;
+}
+
+void Residency::take_anyway(Tenant& tenant, std::uint64_t bytes) {
+  const MutexLock lock(mutex_);
+  tenant.taken_ += bytes;
+  taken_ += bytes;
+  tenant.shown_.store(tenant.taken_);
+}
+
+void Residency::give(Tenant& tenant, std::uint64_t bytes, bool moved) {
+  {
+    const MutexLock lock(mutex_);
+    SLATE_CHECK(tenant.taken_ >= bytes);
+    tenant.taken_ -= bytes;
+    taken_ -= bytes;
+    tenant.shown_.store(tenant.taken_);
+    tenant.leaving_ = difference(tenant.leaving_, bytes);
+    if (moved) counts_.moved_out += bytes;
+    update_looks();
+  }
+  room_.notify_all();
+}
+
+void Residency::lock(Tenant& tenant, std::uint64_t bytes) {
+  const MutexLock guard(mutex_);
+  tenant.locked_ += bytes;
+}
+
+void Residency::unlock(Tenant& tenant, std::uint64_t bytes) {
+  const MutexLock guard(mutex_);
+  tenant.locked_ -= bytes;
+}
+
+void Residency::take_outside(std::uint64_t bytes) {
+  const MutexLock lock(mutex_);
+  outside_ += bytes;
+}
+
+void Residency::give_outside(std::uint64_t bytes) {
+  {
+    const MutexLock lock(mutex_);
+    SLATE_CHECK(outside_ >= bytes);
+    outside_ -= bytes;
+  }
+  room_.notify_all();
+}
+
+void Residency::set_whole(Tenant& tenant, bool whole) {
+  const MutexLock lock(mutex_);
+  tenant.is_whole_ = whole;
+  update_looks();
+}
+
+/// While somebody waits, all note when they use their memory.
+void Residency::update_looks() {
+  for (const auto& each : tenants_) {
+    each->looks_.store(settings_.evicts_always || waiting_ > 0 || each->leaving_ > 0 ||
+                       !each->is_whole_);
+  }
+}
+
+void Residency::note_use(Tenant& tenant) {
+  const MutexLock lock(mutex_);
+  tenant.used_ = Clock::now();
+}
+
+std::uint64_t Residency::asked(Tenant& tenant) const {
+  const MutexLock lock(mutex_);
+  return tenant.leaving_;
+}
+
+void Residency::cannot_leave(Tenant& tenant) {
+  const MutexLock lock(mutex_);
+  tenant.leaving_ = 0;
+  update_looks();
+}
+
+void Residency::begin_wait(Tenant& tenant, std::uint64_t missing, std::uint64_t spare) {
+  const MutexLock lock(mutex_);
+  tenant.missing_ = missing;
+  tenant.spare_ = spare;
+  tenant.fetches_ = false;
+  tenant.since_ = Clock::now();
+  tenant.waits_.store(true);
+  // Others' last use was not noted until now.
+  if (waiting_++ == 0) {
+    for (const auto& each : tenants_) each->used_ = tenant.since_;
+  }
+  update_looks();
+}
+
+void Residency::end_wait(Tenant& tenant) {
+  {
+    const MutexLock lock(mutex_);
+    tenant.missing_ = tenant.spare_ = 0;
+    tenant.fetches_ = false;
+    tenant.since_ = tenant.used_ = Clock::now();
+    tenant.waits_.store(false);
+    --waiting_;
+    update_looks();
+  }
+  room_.notify_all();
+}
+
+/// Asks sessions to leave as the policy says.
+scheduler::MemoryDecision Residency::decide() {
+  std::vector<scheduler::SessionMemory> sessions;
+  for (const auto& each : tenants_) {
+    const std::uint64_t leaving = std::min(each->leaving_, each->taken_);
+    sessions.push_back({.session = each->spec_.session,
+                        .weight = each->spec_.weight,
+                        .priority = each->spec_.priority,
+                        .on_device = each->taken_ - leaving,
+                        .movable = difference(each->taken_ - leaving, each->locked_),
+                        .missing = each->missing_,
+                        .spare = difference(each->spare_, leaving),
+                        .fetches = each->fetches_,
+                        .busy = each->spec_.busy && each->spec_.busy(),
+                        .since = each->since_,
+                        .used = each->used_});
+  }
+  const scheduler::MemoryRules rules{.capacity = settings_.capacity,
+                                     .outside = outside_,
+                                     .bytes_per_ms = bytes_per_ms_,
+                                     .overhead = settings_.overhead};
+  auto decision = scheduler::decide_memory(sessions, rules, Clock::now());
+  for (const scheduler::MemoryLeave& leave : decision.leave) {
+    for (const auto& each : tenants_) {
+      if (each->spec_.session != leave.session) continue;
+      each->leaving_ += leave.bytes;
+      ++counts_.evictions;
+      if (each->spec_.wake) each->spec_.wake();
+    }
+  }
+  if (!decision.leave.empty()) update_looks();
+  return decision;
+}
+
+Residency::Taken Residency::take(Tenant& tenant, std::uint64_t bytes,
+                                 std::chrono::milliseconds timeout) {
+  const auto deadline = Clock::now() + timeout;
+  MutexLock lock(mutex_);
+  while (true) {
+    const auto decision = decide();
+    if (decision.next == tenant.spec_.session) {
+      if (used() + bytes <= settings_.capacity && tenant.leaving_ == 0) break;
+      if (decision.beyond > 0 && difference(tenant.missing_, decision.beyond) < bytes)
+        return Taken::kNever;
+    }
+    const auto until = std::min(deadline, decision.again);
+    if (Clock::now() >= deadline || tenant.leaving_ > 0) return Taken::kNotYet;
+    room_.wait_for(lock, until - Clock::now());
+  }
+  tenant.fetches_ = true;
+  tenant.missing_ = difference(tenant.missing_, bytes);
+  tenant.taken_ += bytes;
+  taken_ += bytes;
+  tenant.shown_.store(tenant.taken_);
+  counts_.moved_in += bytes;
+  return Taken::kYes;
+}
+
+void Residency::do_without(Tenant& tenant, std::uint64_t bytes) {
+  const MutexLock lock(mutex_);
+  tenant.missing_ = difference(tenant.missing_, bytes);
+}
+
+void Residency::note_move(bool out, std::uint64_t bytes, double ms) {
+  const MutexLock lock(mutex_);
+  (out ? counts_.out_ms : counts_.in_ms) += ms;
+  // Short moves say little of the link.
+  constexpr std::uint64_t kLeast = 64 << 20;
+  if (bytes < kLeast || ms <= 0) return;
+  bytes_per_ms_ += (static_cast<double>(bytes) / ms - bytes_per_ms_) / 4;
+}
+
+}  // namespace slate::daemon

@@ -1,0 +1,141 @@
+// Residency: how much of the device's memory each session has, and whose turn it is where not all
+// of it fits (scheduler/memory_turns.h). It counts bytes and moves nothing: each session's thread
+// moves its own memory (segment_backing.h, memory_gate.h). Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/result.h"
+#include "daemon/engine/residency/host_pool.h"
+#include "scheduler/memory_turns.h"
+
+namespace slate::daemon {
+
+class Residency {
+ public:
+  struct Settings {
+    std::uint64_t capacity = 0;  // bytes of device memory for all sessions
+    std::uint64_t swap = 0;      // the most bytes on the host
+    std::uint64_t piece = 0;     // bytes that move at once; a multiple of the device's granularity
+    double overhead = 0.05;      // most part of the time that exchanges may take
+    bool evicts_always = false;  // for tests: whether all memory leaves in front of each command
+  };
+  struct TenantSpec {
+    std::uint64_t session = 0;
+    double weight = 1;
+    int priority = 0;
+    std::function<void()> wake;  // makes the session's thread look at asked()
+    std::function<bool()> busy;  // whether work of the session is under way
+  };
+  struct Counts {
+    std::uint64_t capacity = 0, used = 0;       // bytes of the device
+    std::uint64_t moved_out = 0, moved_in = 0;  // bytes since the start
+    std::uint64_t evictions = 0;                // times that a session was asked to leave
+    double out_ms = 0, in_ms = 0;               // time that moves have taken
+    HostPool::Counts host;
+  };
+
+  /// One session's part.
+  class Tenant {
+   public:
+    explicit Tenant(TenantSpec spec) : spec_(std::move(spec)) {}
+    /// Whether a command has to look at its memory first. Any thread.
+    bool looks() const { return looks_.load(std::memory_order_relaxed); }
+    /// Bytes on the device, and whether a command waits for more. Any thread.
+    std::uint64_t on_device() const { return shown_.load(std::memory_order_relaxed); }
+    bool waits() const { return waits_.load(std::memory_order_relaxed); }
+
+   private:
+    friend class Residency;
+    const TenantSpec spec_;
+    std::atomic<bool> looks_{false}, waits_{false};
+    std::atomic<std::uint64_t> shown_{0};
+    // Under the residency's mutex. In bytes.
+    std::uint64_t charged_ = 0;              // on the device or not
+    std::uint64_t taken_ = 0;                // on the device
+    std::uint64_t locked_ = 0;               // the part of it that must stay
+    std::uint64_t leaving_ = 0;              // the part of it that was asked to leave
+    std::uint64_t missing_ = 0, spare_ = 0;  // as scheduler::SessionMemory has them
+    bool fetches_ = false;
+    bool is_whole_ = true;  // whether all that is charged is on the device
+    scheduler::Time since_{}, used_{};
+  };
+
+  /// `device` outlives it.
+  Residency(device::Device& device, Settings settings, HostPool::Settings host);
+  Residency(const Residency&) = delete;
+  Residency& operator=(const Residency&) = delete;
+
+  HostPool& host() { return host_; }
+  const Settings& settings() const { return settings_; }
+  Counts counts() const;
+
+  std::shared_ptr<Tenant> enter(TenantSpec spec);
+  /// Requires: nothing is charged.
+  void leave(const std::shared_ptr<Tenant>& tenant);
+
+  /// The session has so many bytes more, wherever they are. May take seconds, as room is made on
+  /// the host. Errors: kOutOfMemory without room there for what could have to leave.
+  Result<void> charge(Tenant& tenant, std::uint64_t bytes);
+  void charge_anyway(Tenant& tenant, std::uint64_t bytes);
+  void uncharge(Tenant& tenant, std::uint64_t bytes);
+  /// Takes room on the device, if there is some and nobody waits for it.
+  bool take_at_once(Tenant& tenant, std::uint64_t bytes);
+  void take_anyway(Tenant& tenant, std::uint64_t bytes);
+  /// Room is free again. `moved`: whether the contents are on the host now.
+  void give(Tenant& tenant, std::uint64_t bytes, bool moved);
+  void lock(Tenant& tenant, std::uint64_t bytes);
+  void unlock(Tenant& tenant, std::uint64_t bytes);
+  /// Device memory that is no session's segment.
+  void take_outside(std::uint64_t bytes);
+  void give_outside(std::uint64_t bytes);
+  /// All that the session has is on the device, or not.
+  void set_whole(Tenant& tenant, bool whole);
+
+  // The session's thread.
+  /// The session has a command that uses its memory.
+  void note_use(Tenant& tenant);
+  /// Bytes that have to leave as soon as none of the session's work is under way.
+  std::uint64_t asked(Tenant& tenant) const;
+  /// Less than was asked for can leave.
+  void cannot_leave(Tenant& tenant);
+
+  /// A command waits for `missing` bytes. Of the session's others, `spare` could leave.
+  void begin_wait(Tenant& tenant, std::uint64_t missing, std::uint64_t spare);
+  void end_wait(Tenant& tenant);
+  enum class Taken { kYes, kNotYet, kNever };
+  /// Takes room for a part of what is missing. Waits up to `timeout` for its turn. kNever: for so
+  /// much there can be no room.
+  Taken take(Tenant& tenant, std::uint64_t bytes, std::chrono::milliseconds timeout);
+  /// So much of what was missing is reached on the host instead.
+  void do_without(Tenant& tenant, std::uint64_t bytes);
+
+  /// A move of so many bytes took so long.
+  void note_move(bool out, std::uint64_t bytes, double ms);
+
+ private:
+  std::uint64_t used() const SLATE_REQUIRES(mutex_);
+  std::uint64_t host_wanted(std::uint64_t more, std::uint64_t of_one) const SLATE_REQUIRES(mutex_);
+  scheduler::MemoryDecision decide() SLATE_REQUIRES(mutex_);
+  void update_looks() SLATE_REQUIRES(mutex_);
+
+  const Settings settings_;
+  HostPool host_;
+  mutable Mutex mutex_;
+  CondVar room_;
+  std::vector<std::shared_ptr<Tenant>> tenants_ SLATE_GUARDED_BY(mutex_);
+  std::uint64_t charged_ SLATE_GUARDED_BY(mutex_) = 0;  // by all sessions
+  std::uint64_t taken_ SLATE_GUARDED_BY(mutex_) = 0;    // by all sessions
+  std::uint64_t outside_ SLATE_GUARDED_BY(mutex_) = 0;
+  std::uint32_t waiting_ SLATE_GUARDED_BY(mutex_) = 0;  // sessions
+  double bytes_per_ms_ SLATE_GUARDED_BY(mutex_) = 50e6;
+  Counts counts_ SLATE_GUARDED_BY(mutex_);
+};
+
+}  // namespace slate::daemon

@@ -1,0 +1,391 @@
+#include "daemon/engine/residency/segment_backing.h"
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <utility>
+
+#include "base/check.h"
+
+namespace slate::daemon {
+
+using device::Address;
+using device::AddressRange;
+
+namespace {
+
+/// Tells the residency how long a move took.
+class Timed {
+ public:
+  Timed(Residency& residency, bool out) : residency_(residency), out_(out) {}
+  ~Timed() {
+    const std::chrono::duration<double, std::milli> took =
+        std::chrono::steady_clock::now() - begin_;
+    if (bytes > 0) residency_.note_move(out_, bytes, took.count());
+  }
+  Timed(const Timed&) = delete;
+  Timed& operator=(const Timed&) = delete;
+
+  std::uint64_t bytes = 0;
+
+ private:
+  Residency& residency_;
+  const bool out_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+SegmentBacking::~SegmentBacking() {
+  {
+    const MutexLock lock(mutex_);
+    SLATE_CHECK(segments_.empty());
+  }
+  residency_.leave(tenant_);
+}
+
+void SegmentBacking::stop_notes() {
+  is_left_ = notes_ != nullptr && notes_->are_for_another();
+  notes_ = nullptr;
+}
+
+std::vector<SegmentBacking::Piece> SegmentBacking::cut(AddressRange segment) const {
+  const std::uint64_t size = residency_.settings().piece;
+  std::vector<Piece> pieces;
+  for (std::uint64_t at = 0; at < segment.bytes; at += size)
+    pieces.push_back({{segment.base + at, std::min(size, segment.bytes - at)}});
+  return pieces;
+}
+
+/// To be called when a segment has changed.
+void SegmentBacking::show_whole() {
+  const MutexLock lock(mutex_);
+  const bool whole = std::ranges::all_of(segments_, [](const auto& each) {
+    return std::ranges::all_of(each.second.pieces,
+                               [](const Piece& piece) { return piece.where == Where::kDevice; });
+  });
+  residency_.set_whole(*tenant_, whole);
+}
+
+Result<void> SegmentBacking::add(AddressRange range, bool movable) {
+  if (const auto charged = residency_.charge(*tenant_, range.bytes); !charged) return charged;
+  Segment segment{.bytes = range.bytes, .movable = movable, .used = ++uses_, .pieces = {}};
+  bool is_there = false;
+  if (residency_.take_at_once(*tenant_, range.bytes)) {
+    const auto mapped = device_.map(range);
+    is_there = mapped.has_value();
+    if (!is_there) residency_.give(*tenant_, range.bytes, false);
+    if (!is_there && mapped.error().code != ErrorCode::kOutOfMemory) {
+      residency_.uncharge(*tenant_, range.bytes);
+      return mapped;
+    }
+  }
+  if (is_there) {
+    segment.is_one = true;
+    segment.pieces = {{range, Where::kDevice}};
+    if (!movable) residency_.lock(*tenant_, range.bytes);
+  } else if (movable) {
+    segment.pieces = cut(range);
+    note_blank(segment);
+  } else {
+    residency_.uncharge(*tenant_, range.bytes);
+    return fail(ErrorCode::kOutOfMemory, "no device memory for what cannot leave it");
+  }
+  {
+    const MutexLock lock(mutex_);
+    segments_.emplace(range.base, std::move(segment));
+  }
+  if (!is_there) show_whole();
+  return {};
+}
+
+void SegmentBacking::note_blank(const Segment& segment) {
+  if (notes_ == nullptr) return;
+  for (const Piece& piece : segment.pieces) notes_->piece_blank(piece.range);
+}
+
+void SegmentBacking::add_mapped(AddressRange range) {
+  residency_.charge_anyway(*tenant_, range.bytes);
+  residency_.take_anyway(*tenant_, range.bytes);
+  const MutexLock lock(mutex_);
+  segments_.emplace(range.base, Segment{.bytes = range.bytes,
+                                        .used = ++uses_,
+                                        .pieces = {{range, Where::kDevice}},
+                                        .is_one = true});
+}
+
+Result<void> SegmentBacking::add_past(AddressRange range, const std::vector<PastPiece>& past) {
+  Segment segment{.bytes = range.bytes, .used = ++uses_, .pieces = {}};
+  residency_.charge_anyway(*tenant_, range.bytes);
+  Result<void> done;
+  Address at = range.base;
+  for (const PastPiece& each : past) {
+    Piece piece{each.range};
+    if (each.range.base != at) break;
+    at += each.range.bytes;
+    if (each.memory >= 0) {
+      done = device_.map_exported(each.range, each.memory);
+      if (!done) break;
+      piece.where = Where::kDevice;
+      residency_.take_anyway(*tenant_, each.range.bytes);
+    } else if (each.saved >= 0) {
+      auto extent = HostPool::adopt(each.saved, each.offset, each.range.bytes);
+      if (!extent) {
+        done = std::unexpected(extent.error());
+        break;
+      }
+      piece.where = Where::kHost;
+      piece.host = std::move(*extent);
+    } else if (!each.is_blank) {
+      done = fail(ErrorCode::kUnavailable, "the contents of a piece of its memory are lost");
+      break;
+    }
+    segment.pieces.push_back(std::move(piece));
+  }
+  if (done && at != range.base + range.bytes)
+    done = fail(ErrorCode::kUnavailable, "its book lacks a piece of memory");
+  {
+    const MutexLock lock(mutex_);
+    segments_.emplace(range.base, std::move(segment));
+  }
+  show_whole();
+  if (!done) remove(range.base);
+  return done;
+}
+
+void SegmentBacking::remove(Address base) {
+  Segment segment;
+  {
+    const MutexLock lock(mutex_);
+    auto node = segments_.extract(base);
+    SLATE_CHECK(!node.empty());
+    segment = std::move(node.mapped());
+  }
+  for (Piece& piece : segment.pieces) {
+    if (piece.where == Where::kDevice) {
+      // Only a device that is lost refuses, and its engine is about to end.
+      (void)device_.unmap(piece.range);
+      residency_.give(*tenant_, piece.range.bytes, false);
+    } else if (piece.where == Where::kHost) {
+      if (is_left_) {
+        residency_.host().leave(std::move(piece.host));
+      } else {
+        residency_.host().give(std::move(piece.host));
+      }
+    }
+    if (notes_ != nullptr && !segment.is_one) notes_->piece_gone(piece.range.base);
+  }
+  if (!segment.movable) residency_.unlock(*tenant_, segment.bytes);
+  residency_.uncharge(*tenant_, segment.bytes);
+  show_whole();
+}
+
+bool SegmentBacking::is_whole(Address base) const {
+  const MutexLock lock(mutex_);
+  const auto found = segments_.find(base);
+  return found != segments_.end() &&
+         std::ranges::all_of(found->second.pieces,
+                             [](const Piece& piece) { return piece.where == Where::kDevice; });
+}
+
+void SegmentBacking::lock(Address base) {
+  const MutexLock lock(mutex_);
+  Segment& segment = segments_.at(base);
+  if (!std::exchange(segment.movable, false)) return;
+  residency_.lock(*tenant_, segment.bytes);
+}
+
+Address SegmentBacking::segment_at(Address address) const {
+  const MutexLock lock(mutex_);
+  const auto next = segments_.upper_bound(address);
+  if (next == segments_.begin()) return 0;
+  const auto& [base, segment] = *std::prev(next);
+  return address - base < segment.bytes ? base : 0;
+}
+
+std::uint64_t SegmentBacking::missing(const Needs& needs) const {
+  const MutexLock lock(mutex_);
+  std::uint64_t bytes = 0;
+  for (const auto& [base, segment] : segments_) {
+    if (!needs.has(base)) continue;
+    for (const Piece& piece : segment.pieces)
+      bytes += piece.where == Where::kDevice ? 0 : piece.range.bytes;
+  }
+  return bytes;
+}
+
+std::uint64_t SegmentBacking::spare(const Needs& needs) const {
+  const MutexLock lock(mutex_);
+  std::uint64_t bytes = 0;
+  for (const auto& [base, segment] : segments_) {
+    if (needs.has(base) || !segment.movable) continue;
+    for (const Piece& piece : segment.pieces)
+      bytes += piece.where == Where::kDevice ? piece.range.bytes : 0;
+  }
+  return bytes;
+}
+
+std::uint64_t SegmentBacking::on_host() const {
+  const MutexLock lock(mutex_);
+  std::uint64_t bytes = 0;
+  for (const auto& [base, segment] : segments_) {
+    for (const Piece& piece : segment.pieces)
+      bytes += piece.where == Where::kHost ? piece.range.bytes : 0;
+  }
+  return bytes;
+}
+
+void SegmentBacking::note_use(const Needs& needs) {
+  const MutexLock lock(mutex_);
+  ++uses_;
+  for (auto& [base, segment] : segments_) {
+    if (needs.has(base)) segment.used = uses_;
+  }
+}
+
+/// Requires: there is room for it.
+Result<void> SegmentBacking::bring(Piece& piece) {
+  if (const auto mapped = device_.map(piece.range); !mapped) return mapped;
+  const auto arrived = [this, &piece]() -> Result<void> {
+    piece.where = Where::kDevice;
+    if (notes_ != nullptr) notes_->piece_on_device(piece.range);
+    if (piece.host.is_there()) residency_.host().give(std::exchange(piece.host, {}));
+    return {};
+  };
+  if (piece.where == Where::kNowhere) return arrived();
+  const auto begun = moves_.begin(Place::on_device(piece.range.base),
+                                  Place::on_host(piece.host.memory()), piece.range.bytes, arrived);
+  if (!begun) (void)device_.unmap(piece.range);
+  return begun;
+}
+
+Result<void> SegmentBacking::bring(const Needs& needs,
+                                   const std::function<Result<void>(std::uint64_t)>& take_room) {
+  std::vector<Piece*> pieces;
+  {
+    const MutexLock lock(mutex_);
+    for (auto& [base, segment] : segments_) {
+      if (!needs.has(base)) continue;
+      for (Piece& piece : segment.pieces) {
+        if (piece.where != Where::kDevice) pieces.push_back(&piece);
+      }
+    }
+  }
+  Timed timed(residency_, false);
+  Result<void> done;
+  for (Piece* const piece : pieces) {
+    done = take_room(piece->range.bytes);
+    if (!done) break;
+    const bool has_contents = piece->where == Where::kHost;
+    done = bring(*piece);
+    if (!done) {
+      residency_.give(*tenant_, piece->range.bytes, false);
+      break;
+    }
+    if (has_contents) timed.bytes += piece->range.bytes;
+  }
+  const auto finished = moves_.finish();
+  show_whole();
+  return done ? finished : done;
+}
+
+Result<void> SegmentBacking::move_out(std::uint64_t bytes, const Needs& needed) {
+  std::vector<std::pair<Address, Segment*>> order;
+  {
+    const MutexLock lock(mutex_);
+    for (auto& [base, segment] : segments_) {
+      if (segment.movable) order.emplace_back(base, &segment);
+    }
+  }
+  std::ranges::stable_sort(order, [&](const auto& one, const auto& other) {
+    return std::pair(needed.has(one.first), one.second->used) <
+           std::pair(needed.has(other.first), other.second->used);
+  });
+  const auto on_device = [](const Segment& segment) {
+    std::uint64_t sum = 0;
+    for (const Piece& piece : segment.pieces)
+      sum += piece.where == Where::kDevice ? piece.range.bytes : 0;
+    return sum;
+  };
+  Timed timed(residency_, true);
+  Result<void> done;
+  for (const auto& [base, segment] : order) {
+    if (timed.bytes >= bytes || !done) break;
+    const std::uint64_t before = on_device(*segment);
+    if (before == 0) continue;
+    done = move_out(*segment, bytes - timed.bytes);
+    timed.bytes += before - on_device(*segment);
+  }
+  show_whole();
+  return done;
+}
+
+Result<void> SegmentBacking::move_out(Segment& segment, std::uint64_t bytes) {
+  if (segment.is_one) return move_out_whole(segment);
+  std::uint64_t moved = 0;
+  Result<void> done;
+  for (Piece& piece : segment.pieces) {
+    if (moved >= bytes || !done) break;
+    if (piece.where != Where::kDevice) continue;
+    moved += piece.range.bytes;
+    done = put_on_host(piece);
+  }
+  const auto finished = moves_.finish();
+  return done ? finished : done;
+}
+
+/// The piece is still on the device until the copy has ended.
+Result<void> SegmentBacking::put_on_host(Piece& piece) {
+  auto extent = residency_.host().take(piece.range.bytes);
+  if (!extent) return std::unexpected(extent.error());
+  const Place to = Place::on_host(extent->memory());
+  const auto begun =
+      moves_.begin(to, Place::on_device(piece.range.base), piece.range.bytes,
+                   [this, &piece, extent = *extent]() -> Result<void> {
+                     if (notes_ != nullptr)
+                       notes_->piece_on_host(piece.range, extent.fd(), extent.offset);
+                     piece.host = extent;
+                     piece.where = Where::kHost;
+                     const auto unmapped = device_.unmap(piece.range);
+                     if (unmapped) residency_.give(*tenant_, piece.range.bytes, true);
+                     return unmapped;
+                   });
+  if (!begun) residency_.host().give(std::move(*extent));
+  return begun;
+}
+
+/// A segment that was mapped by one call can only be unmapped as a whole.
+Result<void> SegmentBacking::move_out_whole(Segment& segment) {
+  const AddressRange range = segment.pieces.front().range;
+  std::vector<Piece> pieces = cut(range);
+  Result<void> done;
+  for (Piece& piece : pieces) {
+    auto extent = residency_.host().take(piece.range.bytes);
+    done = extent ? Result<void>() : std::unexpected(extent.error());
+    if (!done) break;
+    piece.host = std::move(*extent);
+    piece.where = Where::kHost;
+    done = moves_.begin(Place::on_host(piece.host.memory()), Place::on_device(piece.range.base),
+                        piece.range.bytes, [] { return Result<void>(); });
+    if (!done) break;
+  }
+  const auto finished = moves_.finish();
+  if (done) done = finished;
+  if (!done) {
+    for (Piece& piece : pieces) {
+      if (piece.host.is_there()) residency_.host().give(std::move(piece.host));
+    }
+    return done;
+  }
+  for (const Piece& piece : pieces) {
+    if (notes_ != nullptr) notes_->piece_on_host(piece.range, piece.host.fd(), piece.host.offset);
+  }
+  if (notes_ != nullptr) notes_->in_pieces(range.base);
+  segment.pieces = std::move(pieces);
+  segment.is_one = false;
+  const auto unmapped = device_.unmap(range);
+  if (unmapped) residency_.give(*tenant_, range.bytes, true);
+  return unmapped;
+}
+
+}  // namespace slate::daemon

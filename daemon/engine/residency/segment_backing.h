@@ -1,0 +1,144 @@
+// SegmentBacking: what is behind the addresses of one session's segments: memory of the device,
+// memory of the host with what was moved out, or nothing yet, which reads as zeros. A segment is
+// mapped as a whole at first. Once it has moved it consists of pieces.
+//
+// Moves are made by the session's thread while none of its work is under way. Other methods are for
+// the session's MemoryManager, under its lock.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/result.h"
+#include "daemon/engine/residency/host_pool.h"
+#include "daemon/engine/residency/moves.h"
+#include "daemon/engine/residency/residency.h"
+#include "device/device.h"
+
+namespace slate::daemon {
+
+/// What a session's book hears of pieces. Called from any thread.
+class PieceNotes {
+ public:
+  virtual ~PieceNotes() = default;
+  /// The contents are in the host's memory behind a descriptor, and no longer on the device.
+  virtual void piece_on_host(device::AddressRange piece, int memory, std::uint64_t offset) = 0;
+  virtual void piece_on_device(device::AddressRange piece) = 0;
+  /// Nothing was written there yet.
+  virtual void piece_blank(device::AddressRange piece) = 0;
+  virtual void piece_gone(device::Address piece) = 0;
+  /// All of the segment is in pieces from now on.
+  virtual void in_pieces(device::Address segment) = 0;
+  /// Whether another engine goes on with what the notes name.
+  virtual bool are_for_another() const = 0;
+};
+
+/// A piece that a session had in another engine.
+struct PastPiece {
+  device::AddressRange range;
+  int memory = -1;           // as Device::export_memory() gave it; -1: not on the device
+  int saved = -1;            // memory of the host; with `memory`, too, it does not count
+  std::uint64_t offset = 0;  // of the contents there
+  bool is_blank = false;     // whether nothing was written there
+};
+
+class SegmentBacking {
+ public:
+  /// The segments that a command needs.
+  struct Needs {
+    bool everything = false;
+    std::set<device::Address> segments;
+    bool has(device::Address segment) const { return everything || segments.contains(segment); }
+  };
+
+  /// `notes`: may be null. All outlive it.
+  SegmentBacking(device::Device& device, Residency& residency,
+                 std::shared_ptr<Residency::Tenant> tenant, PieceNotes* notes)
+      : device_(device),
+        residency_(residency),
+        tenant_(std::move(tenant)),
+        notes_(notes),
+        moves_(device) {}
+  /// Requires: no segment is left.
+  ~SegmentBacking();
+  SegmentBacking(const SegmentBacking&) = delete;
+  SegmentBacking& operator=(const SegmentBacking&) = delete;
+
+  Residency& residency() { return residency_; }
+  Residency::Tenant& tenant() { return *tenant_; }
+  const Residency::Tenant& tenant() const { return *tenant_; }
+
+  /// Backs a new segment, at once if there is room on the device. `movable`: whether it may leave.
+  /// Errors: kOutOfMemory without room on device and host; those of Device::map().
+  Result<void> add(device::AddressRange segment, bool movable);
+  /// A segment that is mapped already, also beyond the limits.
+  void add_mapped(device::AddressRange segment);
+  /// A segment of another engine. Errors: those of Device::map_exported() and HostPool::adopt().
+  Result<void> add_past(device::AddressRange segment, const std::vector<PastPiece>& pieces);
+  void remove(device::Address segment);
+  /// Whether all of it is on the device.
+  bool is_whole(device::Address segment) const;
+  /// The segment stays from now on. Requires: is_whole().
+  void lock(device::Address segment);
+  /// Notes nothing from now on, as the session ends here.
+  void stop_notes();
+
+  // The session's thread.
+  /// The segment with this address; 0: none.
+  device::Address segment_at(device::Address address) const;
+  std::uint64_t missing(const Needs& needs) const;
+  /// Bytes on the device that may leave and are not needed.
+  std::uint64_t spare(const Needs& needs) const;
+  /// The needed segments were used now.
+  void note_use(const Needs& needs);
+  std::uint64_t on_host() const;
+
+  /// Brings the needed pieces one after the other. `take_room` takes room for so many bytes; an
+  /// error of it ends the call, and what has come stays. Errors: those of the device.
+  Result<void> bring(const Needs& needs,
+                     const std::function<Result<void>(std::uint64_t bytes)>& take_room);
+  /// Moves at least `bytes` out, the least recently used first, what is needed last. Fewer, where
+  /// the rest may not leave. Errors: those of the device; kOutOfMemory without room on the host.
+  Result<void> move_out(std::uint64_t bytes, const Needs& needed);
+
+ private:
+  enum class Where : std::uint8_t { kNowhere, kDevice, kHost };
+  struct Piece {
+    device::AddressRange range;
+    Where where = Where::kNowhere;
+    HostPool::Extent host = {};
+  };
+  struct Segment {
+    std::uint64_t bytes = 0;
+    bool movable = true;
+    std::uint64_t used = 0;  // number of the newest use
+    std::vector<Piece> pieces;
+    bool is_one = false;  // whether it is mapped by one call, as one piece
+  };
+  using Segments = std::map<device::Address, Segment>;
+
+  std::vector<Piece> cut(device::AddressRange segment) const;
+  void note_blank(const Segment& segment);
+  Result<void> bring(Piece& piece);
+  Result<void> move_out(Segment& segment, std::uint64_t bytes);
+  Result<void> move_out_whole(Segment& segment);
+  Result<void> put_on_host(Piece& piece);
+  void show_whole();
+
+  device::Device& device_;
+  Residency& residency_;
+  const std::shared_ptr<Residency::Tenant> tenant_;
+  PieceNotes* notes_;
+  bool is_left_ = false;  // whether another engine goes on with what is on the host
+  Moves moves_;
+  mutable Mutex mutex_;
+  Segments segments_ SLATE_GUARDED_BY(mutex_);
+  std::uint64_t uses_ = 0;
+};
+
+}  // namespace slate::daemon
