@@ -347,19 +347,21 @@ class Tenant {
   double begun_ = 0, ended_ = 0, kernel_seconds_ = 0, longest_ = 0;
 };
 
-[[noreturn]] void explain(const char* word) {
-  std::fprintf(stderr, "tenant: %s makes no sense; the options are\n", word);
+[[noreturn]] void explain(const char* wrong) {
+  std::FILE* out = wrong != nullptr ? stderr : stdout;
+  if (wrong != nullptr) std::fprintf(out, "tenant: %s makes no sense\n", wrong);
   for (const Option& option : kOptions) {
-    std::fprintf(stderr, "  %s%s: %s\n", option.name, option.number != nullptr ? " NUMBER" : "",
+    std::fprintf(out, "  %s%s: %s\n", option.name, option.number != nullptr ? " NUMBER" : "",
                  option.help);
   }
-  std::exit(64);
+  std::exit(wrong != nullptr ? 64 : 0);
 }
 
 Options read(int count, char** words) {
   Options options;
   for (int i = 1; i < count; ++i) {
     const Option* found = nullptr;
+    if (std::strcmp(words[i], "--help") == 0) explain(nullptr);
     for (const Option& option : kOptions) {
       if (std::strcmp(option.name, words[i]) == 0) found = &option;
     }
