@@ -6,7 +6,7 @@ import argparse
 import signal
 import sys
 
-from . import arrangements, fairness, mix, overhead, pairs, report, rows, solo, summary, sweep
+from . import arrangements, fairness, memory, mix, overhead, pairs, report, rows, solo, summary, sweep
 from .configurations import NAMES
 from .options import positive
 from .profile import write_profiles
@@ -21,6 +21,7 @@ MEASURING = {
     "sweep": sweep,
     "arrangements": arrangements,
     "fairness": fairness,
+    "memory": memory,
 }
 PASSIVE = {"report": report}
 

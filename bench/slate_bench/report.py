@@ -142,6 +142,8 @@ def build(found, folder):
         "Equal programs should end together, and so should programs whose work is as their weight: 1 is right.",
     )
     page.table(tables.fairness_table(found))
+    page.section("Memory beyond the card", "Programs that have more memory than slate's part of the device.")
+    page.table(tables.memory_table(found))
     page.section(
         "Arrangements", "Times over one after the other under slate; reached: the best arrangement's over slate's own."
     )

@@ -229,6 +229,20 @@ def mixes(rows):
     return found
 
 
+def memories(rows):
+    """{case: {order: its rows}} of programs with more memory than the device."""
+    found = collections.defaultdict(lambda: collections.defaultdict(list))
+    for row in rows:
+        if row["kind"] == "memory":
+            found[row["what"]][row["order"]].append(row)
+    return found
+
+
+def median_of(rows, field):
+    """Of the rows that have the field; None where none has it."""
+    return middle([row[field] for row in rows if row[field] is not None])
+
+
 def label(programs):
     return " + ".join(programs)
 
@@ -294,6 +308,25 @@ def shares(split):
     return "/".join("%g" % share for share in split) if split else None
 
 
+def memory_lines(rows):
+    """For the terminal: what programs with more memory than the device took, in each order."""
+    for what, orders in memories(rows).items():
+        for order, found in orders.items():
+            parts = [order or "natively"]
+            for field, words, unit in (
+                ("makespan_ms", "%.2f s", 1e3),
+                ("longest_round_ms", "longest round %.0f ms", 1),
+                ("moved_out", "%.1f GiB to the host", 2**30),
+                ("moved_in", "%.1f GiB back", 2**30),
+                ("to_host_per_s", "%.1f GB/s to the host", 1e9),
+                ("to_device_per_s", "%.1f GB/s to the device", 1e9),
+                ("failed", "%d without memory", 1),
+            ):
+                value = median_of(found, field)
+                parts += [] if value is None else [words % (value / unit)]
+            yield "%-15s %s" % (what, ", ".join(parts))
+
+
 def lines(rows):
     """A few lines for the terminal: each configuration's gains, and slate against its rivals."""
     found = best_pairs(rows)
@@ -347,6 +380,7 @@ def lines(rows):
                 row["best"],
                 row["reached"],
             )
+    yield from memory_lines(rows)
     for (program, configuration), found in sorted(overheads(rows).items()):
         yield "%-15s %-15s %s" % (program, configuration, ", ".join("%s %.1f ms" % part for part in found.items()))
     for (program, configuration), solo in sorted(solos(rows).items()):

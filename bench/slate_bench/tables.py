@@ -205,6 +205,38 @@ def fairness_table(rows):
     return lines and (("program", "configuration", "at once", "last end over first", "runs"), lines)
 
 
+def memory_table(rows):
+    """Programs with more memory than the device: a line a case, its orders side by side."""
+
+    def cell(found, field, unit, digits=3):
+        value = summary.median_of(found, field)
+        return number(value and value / unit, digits)
+
+    lines = []
+    for what, orders in summary.memories(rows).items():
+        alone, together = orders["one by one"], orders["at once"] or orders[None]
+        first, times = together[0], [summary.median_of(each, "makespan_ms") for each in (alone, together)]
+        lines.append(
+            (
+                what,
+                str(first["tenants"] or NOTHING),
+                number(first["bytes"] and first["bytes"] / first["device_bytes"]),
+                cell(alone, "makespan_ms", 1e3),
+                cell(together, "makespan_ms", 1e3),
+                "%.2f" % (times[0] / times[1]) if all(times) else NOTHING,
+                cell(together, "longest_round_ms", 1),
+                cell(together, "moved_out", 2**30),
+                cell(together, "moved_in", 2**30),
+                cell(together, "to_host_per_s", 1e9),
+                cell(together, "to_device_per_s", 1e9),
+                cell(together, "failed", 1),
+            )
+        )
+    heading = ("case", "programs", "their memory over the part", "one by one, s", "at once, s", "times as quick")
+    heading += ("longest round, ms", "GiB to the host", "GiB back", "GB/s to the host", "GB/s back", "without memory")
+    return lines and (heading, lines)
+
+
 def arrangement_table(rows):
     lines = [
         (

@@ -112,6 +112,33 @@ def every_kind(seed=1):
         )
         for what, count in (("equal", 8), ("weights", 2))
     ]
+    rows += [
+        row(
+            "memory",
+            "memory",
+            what=what,
+            order=order,
+            round=0,
+            tenants=tenants,
+            bytes=62 << 30,
+            device_bytes=24 << 30,
+            swap_bytes=64 << 30,
+            gap_ms=0,
+            makespan_ms=1000.0 * tenants,
+            longest_round_ms=400.0,
+            failed=0,
+            moved_out=40 << 30,
+            moved_in=30 << 30,
+            evictions=12,
+            to_host_per_s=rate,
+            to_device_per_s=rate,
+        )
+        for what, order, tenants, rate in (
+            ("steady", "one by one", 8, None),
+            ("steady", "at once", 8, None),
+            ("exchange", "at once", 2, 2e10),
+        )
+    ]
     rows.append(
         row(
             "arrangements",

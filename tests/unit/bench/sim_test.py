@@ -116,6 +116,19 @@ class SimTest(unittest.TestCase):
             [("equal", 3, 3), ("weights", 2, 2)],
         )
 
+    def test_memory(self):
+        found = self.bench(
+            "memory", "--part", "16M", "--swap", "96M", "--tenants", "3", "--load", "1.8", "--work-rounds", "2",
+            "--exchange-seconds", "0.5",
+        )
+        self.assertEqual(
+            sorted((row["what"], row["order"]) for row in found["memory"]),
+            [("exchange", "at once"), ("gaps", "at once"), ("gaps", "one by one"), ("no-swap", "at once"),
+             ("steady", "at once"), ("steady", "one by one"), ("three", "at once"), ("three", "one by one")],
+        )
+        for row in found["memory"]:
+            self.assertEqual(row["failed"] > 0, row["what"] == "no-swap", row)
+
     def test_arrangements(self):
         # So short a run ends before the search does, unless that may cost what it likes.
         found = self.bench(
