@@ -43,7 +43,7 @@ def add_options(parser):
     parser.set_defaults(rounds=1, programs=None)
     parser.add_argument("--cases", nargs="*", choices=CASES, default=CASES, metavar="CASE", help=", ".join(CASES))
     parser.add_argument("--part", type=size, help="slate's part of the device (24G; on sim 48M)")
-    parser.add_argument("--swap", type=size, help="host memory for the rest (64G; on sim 512M)")
+    parser.add_argument("--swap", type=size, help="host memory for the rest (72G; on sim 512M)")
     parser.add_argument("--tenants", type=positive(int, least=1), default=8, help="(%(default)s)")
     parser.add_argument("--load", type=positive(float), default=2.6, help="their memory over the part (%(default)s)")
     parser.add_argument("--work-rounds", type=positive(int), help="of each program (20; on sim 3)")
@@ -57,7 +57,7 @@ def fill_in(arguments, on_gpu):
     """The defaults that depend on the device."""
     for name, gpu, sim in (
         ("part", 24 << 30, 48 << 20),
-        ("swap", 64 << 30, 512 << 20),
+        ("swap", 72 << 30, 512 << 20),
         ("work_rounds", 20, 3),
         ("kernel_ms", 50.0, 0.0),
         ("exchange_seconds", 10.0, 2.0),
