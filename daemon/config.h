@@ -103,6 +103,11 @@ struct Config {
   std::uint32_t trace_events = 65536;  // events that the trace keeps; 0: no trace
   std::vector<ProgramSettings> programs;
   std::vector<UserSettings> users, groups;
+
+  /// Bytes that sessions may have together on a device of `total` bytes, and on the host.
+  std::uint64_t memory_of_sessions(std::uint64_t total) const {
+    return device_memory.bytes_of(total) + swap.bytes;
+  }
 };
 
 /// Reads `path` over the defaults. kInvalidValue names file, line and key. kIo when the file cannot

@@ -182,6 +182,11 @@ class Device {
   /// Backs a part of a reserved range with physical memory that reads as zero. May wait for that.
   /// Errors: kOutOfMemory when there is none left.
   virtual Result<void> map(AddressRange range) = 0;
+  /// As map(), with memory of the host, which kernels reach over the link to it. Errors:
+  /// kNotSupported where the device cannot; kOutOfMemory.
+  virtual Result<void> map_on_host(AddressRange /*range*/) {
+    return fail(ErrorCode::kNotSupported, "this device maps no memory of the host at will");
+  }
   /// Backs `range` with the memory that is mapped at `mapped`, with the same size. What work writes
   /// in one range is in the other when that work has ended. The memory stays until both are
   /// unmapped.

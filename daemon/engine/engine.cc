@@ -104,10 +104,14 @@ MemoryLedger ledger_of(std::uint64_t total, const Config& config) {
   return MemoryLedger(total, static_cast<std::uint64_t>(static_cast<double>(total) * part));
 }
 
-/// What of the device's memory is slate's: its context, and programs without slate, have the rest.
-std::uint64_t device_part(device::Device& device, const Config& config) {
+/// What the device has free now: its context, and programs without slate, have the rest.
+std::uint64_t free_memory(device::Device& device) {
   const std::uint64_t all = device.info().total_memory;
-  return std::min(config.device_memory.bytes_of(all), device.free_memory().value_or(all));
+  return std::min(all, device.free_memory().value_or(all));
+}
+
+std::uint64_t device_part(device::Device& device, const Config& config) {
+  return std::min(config.device_memory.bytes_of(device.info().total_memory), free_memory(device));
 }
 
 /// What sessions may have together.
@@ -125,7 +129,7 @@ std::shared_ptr<Residency> residency_of(device::Device& device, const Config& co
   const std::uint64_t part = device_part(device, config);
   const std::uint64_t capacity = (part - part / kDriversPart) / grain * grain;
   const std::uint64_t piece =
-      std::clamp(std::bit_floor(std::max<std::uint64_t>(capacity / 64, 1)), grain, kLargestPiece);
+      std::clamp(std::bit_floor(std::max<std::uint64_t>(capacity / 16, 1)), grain, kLargestPiece);
   const std::uint64_t swap = config.swap.bytes / grain * grain;
   return std::make_shared<Residency>(
       device,
@@ -226,9 +230,9 @@ Engine::~Engine() {
 
 int Engine::run() {
   const DeviceInfo& info = device_->info();
-  const auto told = link_.send(
-      {.type = LinkType::kReady, .number = kLinkVersion, .limit = all_memory(*device_, config_)},
-      {reinterpret_cast<const char*>(&info), sizeof(info)});
+  const auto told =
+      link_.send({.type = LinkType::kReady, .number = kLinkVersion, .limit = free_memory(*device_)},
+                 {reinterpret_cast<const char*>(&info), sizeof(info)});
   if (!told) return 1;
   while (true) {
     int timeout =

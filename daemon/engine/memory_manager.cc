@@ -85,7 +85,7 @@ void MemoryManager::unback(device::AddressRange segment) {
 }
 
 bool MemoryManager::is_on_device(device::Address segment) const {
-  return !backing_ || backing_->is_whole(segment);
+  return !backing_ || backing_->is_mapped(segment);
 }
 
 /// Of a suspended session it is new memory, with what was saved.

@@ -75,7 +75,9 @@ Session::Session(device::Device& device, Compiler& compiler, Executor& executor,
                   .release_held = [this] { return commands_.release_held(); },
                   .status = [this] { return status(); }}),
       gate_(
-          {.memory = parts_.memory(),
+          {.session = spec_.id,
+           .uid = spec_.uid,
+           .memory = parts_.memory(),
            .reach = parts_.reach(),
            .finish_work = [this] { return finish_work(); },
            .is_over =

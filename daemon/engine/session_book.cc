@@ -142,6 +142,12 @@ void SessionBook::piece_on_device(device::AddressRange piece) {
   drop_saved(piece.base);
 }
 
+/// With no memory the next engine finds it lost.
+void SessionBook::piece_linked(device::AddressRange piece) {
+  put(BookKind::kPiece, piece.base, BookPiece{piece.bytes, 0, 0});
+  drop_saved(piece.base);
+}
+
 void SessionBook::piece_blank(device::AddressRange piece) {
   put(BookKind::kPiece, piece.base, BookPiece{piece.bytes, 1, 0});
 }

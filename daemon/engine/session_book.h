@@ -87,6 +87,7 @@ class SessionBook final : public MemoryNotes, public PieceNotes {
   void arena(device::AddressRange range) override { put(BookKind::kArena, 0, range); }
   void piece_on_host(device::AddressRange piece, int memory, std::uint64_t offset) override;
   void piece_on_device(device::AddressRange piece) override;
+  void piece_linked(device::AddressRange piece) override;
   void piece_blank(device::AddressRange piece) override;
   void piece_gone(device::Address piece) override;
   void in_pieces(device::Address segment) override { let_go({BookKind::kSegment, segment}); }

@@ -152,7 +152,10 @@ void Registry::audit(const SessionRecord& record, std::string_view what) const {
 /// Gives the client its ends. On failure the deadline is now, and the next look drops it.
 void Registry::welcome(SessionRecord& record, const EngineProcess& engine) {
   record.deadline = Clock::now() + kEngineTimeout;
-  record.memory_limit = rules_.config().memory_limit.bytes_of(engine.device.total_memory);
+  const Config& config = rules_.config();
+  const std::uint64_t memory = config.memory_of_sessions(engine.device.total_memory);
+  record.memory_limit = config.memory_limit.bytes_of(memory);
+  record.user_memory = record.user.memory.bytes_of(memory);
   auto made = ipc::NewSession::make(runtime_dir_, engine.device, record.memory_limit);
   if (!made) {
     refuse(record, made.error());

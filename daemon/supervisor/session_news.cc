@@ -31,7 +31,7 @@ bool tell_of(SessionRecord& record, const EngineProcess& engine) {
   const LinkHeader header{.type = LinkType::kAddSession,
                           .session = record.id,
                           .limit = record.memory_limit,
-                          .user_limit = record.user.memory.bytes_of(engine.device.total_memory),
+                          .user_limit = record.user_memory,
                           .pid = record.pid,
                           .uid = record.uid,
                           .flags = record.is_suspect ? kSuspect : 0,

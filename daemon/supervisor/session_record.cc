@@ -58,6 +58,7 @@ void fields(Record& record, const Archive& archive) {
   archive("uid", record.uid);
   archive("user", record.user);
   archive("memory_limit", record.memory_limit);
+  archive("user_memory", record.user_memory);
   archive("program", record.program);
   archive("max_blocking_ms", record.max_blocking_ms);
   archive("now", record.standing.now);

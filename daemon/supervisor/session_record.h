@@ -30,6 +30,7 @@ struct SessionRecord {
   std::uint32_t uid = 0;
   UserSettings user;               // what the configuration gives its user
   std::uint64_t memory_limit = 0;  // device memory in bytes, as the client was told
+  std::uint64_t user_memory = 0;   // the most that its user's sessions may have together, in bytes
   std::string program;
   double max_blocking_ms = 0;  // as UserRules::max_blocking_of()
   Standing standing;           // weight and priority

@@ -101,7 +101,7 @@ json joined(const std::vector<std::string>& reports) {
     }
     for (const json& session : report.value("sessions", json::array()))
       all["sessions"].push_back(session);
-    for (const char* const counts : {"faults", "cache", "forms", "fence", "unsupported"}) {
+    for (const char* const counts : {"faults", "cache", "forms", "fence", "swap", "unsupported"}) {
       if (report.contains(counts)) add_counts(all[counts], report[counts]);
     }
   }
@@ -171,6 +171,7 @@ std::string status_text(const StatusFacts& facts, const Registry& registry,
                        {"cache", cache},
                        {"forms", forms},
                        {"fence", report.value("fence", json())},
+                       {"swap", report.value("swap", json())},
                        {"unsupported", unsupported},
                        {"policy", policy},
                        {"arrangement", arrangement},

@@ -54,6 +54,9 @@ class CudaDevice final : public device::Device {
   }
   void unreserve(device::AddressRange range) override { space_->unreserve(range); }
   Result<void> map(device::AddressRange range) override;
+  Result<void> map_on_host(device::AddressRange range) override {
+    return space_->map_on_host(range);
+  }
   Result<void> map_again(device::AddressRange range, device::Address mapped) override {
     return space_->map_again(range, mapped);
   }

@@ -60,6 +60,18 @@ CUmemAllocationProp AddressSpace::properties() const {
   return properties;
 }
 
+/// Of the host's memory that is nearest to the device.
+CUmemAllocationProp AddressSpace::host_properties() const {
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
+  int node = -1;
+  const auto told = context_.call(context_.driver().cuDeviceGetAttribute, &node,
+                                  CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, context_.device());
+  properties.location.id = told && node >= 0 ? node : 0;
+  return properties;
+}
+
 bool AddressSpace::is_granular(device::AddressRange range) const {
   return range.bytes != 0 && range.bytes % granularity_ == 0 && range.base % granularity_ == 0;
 }
@@ -92,10 +104,18 @@ void AddressSpace::unreserve(device::AddressRange range) {
 }
 
 Result<void> AddressSpace::map(device::AddressRange range) {
+  return map_new(range, properties());
+}
+
+Result<void> AddressSpace::map_on_host(device::AddressRange range) {
+  return map_new(range, host_properties());
+}
+
+Result<void> AddressSpace::map_new(device::AddressRange range,
+                                   const CUmemAllocationProp& properties) {
   if (!is_granular(range))
     return bad_range("mapping that is no multiple of the granularity,", range);
   const Driver& driver = context_.driver();
-  const CUmemAllocationProp properties = this->properties();
   CUmemGenericAllocationHandle handle = 0;
   if (auto made = context_.call(driver.cuMemCreate, &handle, range.bytes, &properties, 0); !made) {
     return made;

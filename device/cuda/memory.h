@@ -32,6 +32,7 @@ class AddressSpace {
   void unreserve(device::AddressRange range);
   /// Returns when the new memory has been filled with zeros.
   Result<void> map(device::AddressRange range);
+  Result<void> map_on_host(device::AddressRange range);
   Result<void> map_again(device::AddressRange range, device::Address mapped);
   Result<void> unmap(device::AddressRange range);
   Result<UniqueFd> export_memory(device::AddressRange range);
@@ -46,6 +47,8 @@ class AddressSpace {
   explicit AddressSpace(Context& context) : context_(context) {}
 
   CUmemAllocationProp properties() const;
+  CUmemAllocationProp host_properties() const;
+  Result<void> map_new(device::AddressRange range, const CUmemAllocationProp& properties);
   bool is_granular(device::AddressRange range) const;
   /// Maps the handle's memory at the range. `fresh`: also fills it with zeros, and waits for that.
   Result<void> back(device::AddressRange range, CUmemGenericAllocationHandle handle, bool fresh);

@@ -185,7 +185,7 @@ void Memory::release(const Reservation& reservation, const Mapping& mapping) {
   set_owner(range, 0);
   // What is there next must be zeros.
   SLATE_CHECK(reset_pages(range));
-  if (mapping.pages.use_count() > 1) return;  // mapped elsewhere
+  if (mapping.is_host || mapping.pages.use_count() > 1) return;  // not counted, or mapped elsewhere
   SLATE_CHECK(mapped_ >= range.bytes);
   mapped_ -= range.bytes;
 }
@@ -221,6 +221,10 @@ Result<Memory::Reservation*> Memory::find_unmapped(AddressRange range) {
 
 Result<void> Memory::map(AddressRange range) {
   return back(range, nullptr, Counted::kNew);
+}
+
+Result<void> Memory::map_on_host(AddressRange range) {
+  return back(range, nullptr, Counted::kHost);
 }
 
 Result<void> Memory::map_again(AddressRange range, Address mapped) {
@@ -277,7 +281,7 @@ Result<void> Memory::back(AddressRange range, std::shared_ptr<UniqueFd> pages, C
     return fail(ErrorCode::kOutOfMemory, fail_errno("map: mmap").error().message);
   }
   set_owner(range, (*reservation)->tag);
-  (*reservation)->mapped.push_back({range, std::move(pages)});
+  (*reservation)->mapped.push_back({range, std::move(pages), counted == Counted::kHost});
   if (is_new) mapped_ += range.bytes;
   return {};
 }

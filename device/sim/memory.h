@@ -99,6 +99,8 @@ class Memory {
   /// As in device::Device. Errors: kInvalidValue unless `range` is whole, unmapped chunks of one
   /// reservation; kOutOfMemory beyond capacity.
   Result<void> map(device::AddressRange range);
+  /// As in device::Device. The memory does not count as mapped.
+  Result<void> map_on_host(device::AddressRange range);
   /// As in device::Device; the memory is counted once. Errors: kInvalidValue unless `mapped` begins
   /// a mapping of that size.
   Result<void> map_again(device::AddressRange range, device::Address mapped);
@@ -120,6 +122,7 @@ class Memory {
   struct Mapping {
     device::AddressRange range;
     std::shared_ptr<UniqueFd> pages;  // same for all mappings of one memory
+    bool is_host = false;             // whether it is not the device's
   };
   struct Reservation {
     device::AddressRange range;
@@ -127,7 +130,7 @@ class Memory {
     std::vector<Mapping> mapped;
   };
 
-  enum class Counted { kNew, kAlready };
+  enum class Counted { kNew, kAlready, kHost };
 
   Memory() = default;
 

@@ -36,6 +36,9 @@ class SimDevice final : public device::Device {
                                      device::Address wished) override;
   void unreserve(device::AddressRange range) override;
   Result<void> map(device::AddressRange range) override;
+  Result<void> map_on_host(device::AddressRange range) override {
+    return memory_->map_on_host(range);
+  }
   Result<void> map_again(device::AddressRange range, device::Address mapped) override;
   Result<UniqueFd> export_memory(device::AddressRange range) override;
   Result<void> map_exported(device::AddressRange range, int memory) override;

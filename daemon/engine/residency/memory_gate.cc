@@ -2,6 +2,9 @@
 
 #include <chrono>
 #include <limits>
+#include <utility>
+
+#include "base/user_log.h"
 
 namespace slate::daemon {
 
@@ -52,7 +55,12 @@ Result<void> MemoryGate::look(SegmentBacking& backing, const ipc::Command& comma
   if (!needs) return tend();
   residency.note_use(backing.tenant());
   if (residency.settings().evicts_always) {
+    if (const auto moved = unlink(backing); !moved) return moved;
     if (const auto moved = move_out(backing, kAll, *needs); !moved) return moved;
+  }
+  // What once did not fit is only reached on the host for as long as that is so.
+  if (backing.linked(*needs) > 0 && backing.bytes_of(*needs) <= residency.settings().capacity) {
+    if (const auto moved = unlink(backing); !moved) return moved;
   }
   while (true) {
     if (const std::uint64_t asked = residency.asked(backing.tenant()); asked > 0) {
@@ -70,7 +78,7 @@ Result<void> MemoryGate::look(SegmentBacking& backing, const ipc::Command& comma
 
 Result<void> MemoryGate::tend() {
   SegmentBacking* const backing = of_.memory.backing();
-  if (backing == nullptr) return {};
+  if (backing == nullptr || !backing->tenant().looks()) return {};
   const std::uint64_t asked = backing->residency().asked(backing->tenant());
   return asked == 0 ? Result<void>() : move_out(*backing, asked, {});
 }
@@ -92,6 +100,22 @@ Result<void> MemoryGate::move_out(SegmentBacking& backing, std::uint64_t bytes,
   return moved;
 }
 
+Result<void> MemoryGate::unlink(SegmentBacking& backing) {
+  if (const auto drained = drain(); !drained) return drained;
+  const auto moved = backing.unlink();
+  of_.memory.manager().note_moved();
+  return moved;
+}
+
+/// Once.
+void MemoryGate::say_linked() {
+  if (std::exchange(said_linked_, true)) return;
+  log_of_user(of_.uid, LogLevel::kWarning,
+              "session {}: one command needs more memory than the device has; kernels reach the "
+              "rest in the host's memory, which is slow",
+              of_.session);
+}
+
 /// Whether all has come; false: some of the session's memory has to leave first.
 Result<bool> MemoryGate::fetch(SegmentBacking& backing, const Needs& needs) {
   if (const auto drained = drain(); !drained) return std::unexpected(drained.error());
@@ -99,14 +123,16 @@ Result<bool> MemoryGate::fetch(SegmentBacking& backing, const Needs& needs) {
   Residency::Tenant& tenant = backing.tenant();
   residency.begin_wait(tenant, backing.missing(needs), backing.spare(needs));
   bool must_leave = false;
-  const auto take_room = [&](std::uint64_t bytes) -> Result<void> {
+  const auto take_room = [&](std::uint64_t bytes) -> Result<Residency::Taken> {
     while (true) {
       const auto taken = residency.take(tenant, bytes, kLook);
-      if (taken == Residency::Taken::kYes) return {};
+      if (taken == Residency::Taken::kYes) return taken;
       must_leave = residency.asked(tenant) > 0;
       if (must_leave) return fail(ErrorCode::kUnavailable, "other memory has to leave first");
-      if (taken == Residency::Taken::kNever)
-        return fail(ErrorCode::kOutOfMemory, "one command needs more memory than the device has");
+      if (taken == Residency::Taken::kNever) {
+        say_linked();
+        return taken;
+      }
       if (of_.is_over()) return std::unexpected(ending());
     }
   };

@@ -3,6 +3,8 @@
 // it waits, nothing of the session is on its way to the device. Session thread.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -16,6 +18,8 @@ namespace slate::daemon {
 class MemoryGate {
  public:
   struct Ground {
+    std::uint64_t session;
+    uid_t uid;
     MemoryCommands& memory;
     CommandReach& reach;
     /// Waits a moment for the session's work; true: none is left on the device.
@@ -27,7 +31,7 @@ class MemoryGate {
   explicit MemoryGate(Ground ground) : of_(std::move(ground)) {}
 
   /// To be called in front of each command. Errors: those of moves; kOutOfMemory where there can
-  /// be no room; kUnavailable when the session ends.
+  /// be no room on device and host; kUnavailable when the session ends.
   Result<void> pass(const ipc::Command& command) {
     SegmentBacking* const backing = of_.memory.backing();
     if (backing == nullptr || !backing->tenant().looks()) [[likely]]
@@ -44,9 +48,12 @@ class MemoryGate {
   Result<void> look(SegmentBacking& backing, const ipc::Command& command);
   Result<void> move_out(SegmentBacking& backing, std::uint64_t bytes, const Needs& needed);
   Result<bool> fetch(SegmentBacking& backing, const Needs& needs);
+  Result<void> unlink(SegmentBacking& backing);
+  void say_linked();
   Result<void> drain();
 
   const Ground of_;
+  bool said_linked_ = false;
 };
 
 }  // namespace slate::daemon

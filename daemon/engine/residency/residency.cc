@@ -16,7 +16,7 @@ Residency::Residency(device::Device& device, Settings settings, HostPool::Settin
     : settings_(settings), host_(device, std::move(host)) {}
 
 std::uint64_t Residency::used() const {
-  return taken_ + outside_;
+  return taken_ + outside_ + unknown_;
 }
 
 Residency::Counts Residency::counts() const {
@@ -41,6 +41,7 @@ void Residency::leave(const std::shared_ptr<Tenant>& tenant) {
   const MutexLock lock(mutex_);
   SLATE_CHECK(tenant->charged_ == 0 && tenant->taken_ == 0);
   std::erase(tenants_, tenant);
+  if (tenants_.empty()) unknown_ = 0;
 }
 
 /// Bytes on the host that are enough for whatever leaves: what does not fit on the device, and as
@@ -219,7 +220,7 @@ scheduler::MemoryDecision Residency::decide() {
                         .used = each->used_});
   }
   const scheduler::MemoryRules rules{.capacity = settings_.capacity,
-                                     .outside = outside_,
+                                     .outside = outside_ + unknown_,
                                      .bytes_per_ms = bytes_per_ms_,
                                      .overhead = settings_.overhead};
   auto decision = scheduler::decide_memory(sessions, rules, Clock::now());
@@ -257,6 +258,16 @@ Residency::Taken Residency::take(Tenant& tenant, std::uint64_t bytes,
   tenant.shown_.store(tenant.taken_);
   counts_.moved_in += bytes;
   return Taken::kYes;
+}
+
+void Residency::note_full(Tenant& tenant, std::uint64_t bytes) {
+  const MutexLock lock(mutex_);
+  tenant.taken_ -= bytes;
+  taken_ -= bytes;
+  tenant.missing_ += bytes;
+  tenant.shown_.store(tenant.taken_);
+  // At least as much as was missing is in use, so that the same does not happen again.
+  unknown_ += difference(settings_.capacity, used() + bytes) + bytes;
 }
 
 void Residency::do_without(Tenant& tenant, std::uint64_t bytes) {

@@ -113,6 +113,8 @@ class Residency {
   /// Takes room for a part of what is missing. Waits up to `timeout` for its turn. kNever: for so
   /// much there can be no room.
   Taken take(Tenant& tenant, std::uint64_t bytes, std::chrono::milliseconds timeout);
+  /// The device had no memory where there should have been room for so much: somebody else has it.
+  void note_full(Tenant& tenant, std::uint64_t bytes);
   /// So much of what was missing is reached on the host instead.
   void do_without(Tenant& tenant, std::uint64_t bytes);
 
@@ -133,6 +135,7 @@ class Residency {
   std::uint64_t charged_ SLATE_GUARDED_BY(mutex_) = 0;  // by all sessions
   std::uint64_t taken_ SLATE_GUARDED_BY(mutex_) = 0;    // by all sessions
   std::uint64_t outside_ SLATE_GUARDED_BY(mutex_) = 0;
+  std::uint64_t unknown_ SLATE_GUARDED_BY(mutex_) = 0;  // bytes of note_full()
   std::uint32_t waiting_ SLATE_GUARDED_BY(mutex_) = 0;  // sessions
   double bytes_per_ms_ SLATE_GUARDED_BY(mutex_) = 50e6;
   Counts counts_ SLATE_GUARDED_BY(mutex_);

@@ -162,10 +162,10 @@ void SegmentBacking::remove(Address base) {
     segment = std::move(node.mapped());
   }
   for (Piece& piece : segment.pieces) {
-    if (piece.where == Where::kDevice) {
+    if (piece.where == Where::kDevice || piece.where == Where::kLinked) {
       // Only a device that is lost refuses, and its engine is about to end.
       (void)device_.unmap(piece.range);
-      residency_.give(*tenant_, piece.range.bytes, false);
+      if (piece.where == Where::kDevice) residency_.give(*tenant_, piece.range.bytes, false);
     } else if (piece.where == Where::kHost) {
       if (is_left_) {
         residency_.host().leave(std::move(piece.host));
@@ -180,12 +180,13 @@ void SegmentBacking::remove(Address base) {
   show_whole();
 }
 
-bool SegmentBacking::is_whole(Address base) const {
+bool SegmentBacking::is_mapped(Address base) const {
   const MutexLock lock(mutex_);
   const auto found = segments_.find(base);
   return found != segments_.end() &&
-         std::ranges::all_of(found->second.pieces,
-                             [](const Piece& piece) { return piece.where == Where::kDevice; });
+         std::ranges::all_of(found->second.pieces, [](const Piece& each) {
+           return each.where == Where::kDevice || each.where == Where::kLinked;
+         });
 }
 
 void SegmentBacking::lock(Address base) {
@@ -203,15 +204,36 @@ Address SegmentBacking::segment_at(Address address) const {
   return address - base < segment.bytes ? base : 0;
 }
 
-std::uint64_t SegmentBacking::missing(const Needs& needs) const {
+/// Bytes of the needed pieces that count.
+std::uint64_t SegmentBacking::sum(const Needs& needs,
+                                  const std::function<bool(const Piece&)>& counts) const {
   const MutexLock lock(mutex_);
   std::uint64_t bytes = 0;
   for (const auto& [base, segment] : segments_) {
     if (!needs.has(base)) continue;
-    for (const Piece& piece : segment.pieces)
-      bytes += piece.where == Where::kDevice ? 0 : piece.range.bytes;
+    for (const Piece& piece : segment.pieces) bytes += counts(piece) ? piece.range.bytes : 0;
   }
   return bytes;
+}
+
+std::uint64_t SegmentBacking::missing(const Needs& needs) const {
+  return sum(needs, [](const Piece& piece) {
+    return piece.where != Where::kDevice && piece.where != Where::kLinked;
+  });
+}
+
+std::uint64_t SegmentBacking::linked(const Needs& needs) const {
+  return sum(needs, [](const Piece& piece) { return piece.where == Where::kLinked; });
+}
+
+std::uint64_t SegmentBacking::bytes_of(const Needs& needs) const {
+  return sum(needs, [](const Piece&) { return true; });
+}
+
+std::uint64_t SegmentBacking::on_host() const {
+  return sum({.everything = true, .segments = {}}, [](const Piece& piece) {
+    return piece.where == Where::kHost || piece.where == Where::kLinked;
+  });
 }
 
 std::uint64_t SegmentBacking::spare(const Needs& needs) const {
@@ -225,16 +247,6 @@ std::uint64_t SegmentBacking::spare(const Needs& needs) const {
   return bytes;
 }
 
-std::uint64_t SegmentBacking::on_host() const {
-  const MutexLock lock(mutex_);
-  std::uint64_t bytes = 0;
-  for (const auto& [base, segment] : segments_) {
-    for (const Piece& piece : segment.pieces)
-      bytes += piece.where == Where::kHost ? piece.range.bytes : 0;
-  }
-  return bytes;
-}
-
 void SegmentBacking::note_use(const Needs& needs) {
   const MutexLock lock(mutex_);
   ++uses_;
@@ -244,11 +256,14 @@ void SegmentBacking::note_use(const Needs& needs) {
 }
 
 /// Requires: there is room for it.
-Result<void> SegmentBacking::bring(Piece& piece) {
-  if (const auto mapped = device_.map(piece.range); !mapped) return mapped;
-  const auto arrived = [this, &piece]() -> Result<void> {
-    piece.where = Where::kDevice;
-    if (notes_ != nullptr) notes_->piece_on_device(piece.range);
+Result<void> SegmentBacking::bring(Piece& piece, Where to) {
+  const auto mapped =
+      to == Where::kLinked ? device_.map_on_host(piece.range) : device_.map(piece.range);
+  if (!mapped) return mapped;
+  const auto arrived = [this, &piece, to]() -> Result<void> {
+    piece.where = to;
+    if (notes_ != nullptr && to == Where::kDevice) notes_->piece_on_device(piece.range);
+    if (notes_ != nullptr && to == Where::kLinked) notes_->piece_linked(piece.range);
     if (piece.host.is_there()) residency_.host().give(std::exchange(piece.host, {}));
     return {};
   };
@@ -259,33 +274,61 @@ Result<void> SegmentBacking::bring(Piece& piece) {
   return begun;
 }
 
-Result<void> SegmentBacking::bring(const Needs& needs,
-                                   const std::function<Result<void>(std::uint64_t)>& take_room) {
+Result<void> SegmentBacking::bring(Piece& piece, const TakeRoom& take_room) {
+  while (true) {
+    const auto taken = take_room(piece.range.bytes);
+    if (!taken) return std::unexpected(taken.error());
+    if (*taken == Residency::Taken::kNever) {
+      const auto linked = bring(piece, Where::kLinked);
+      if (linked) residency_.do_without(*tenant_, piece.range.bytes);
+      return linked;
+    }
+    const auto brought = bring(piece, Where::kDevice);
+    if (brought) return brought;
+    residency_.note_full(*tenant_, piece.range.bytes);
+    if (brought.error().code != ErrorCode::kOutOfMemory) return brought;
+  }
+}
+
+Result<void> SegmentBacking::bring(const Needs& needs, const TakeRoom& take_room) {
   std::vector<Piece*> pieces;
   {
     const MutexLock lock(mutex_);
     for (auto& [base, segment] : segments_) {
       if (!needs.has(base)) continue;
       for (Piece& piece : segment.pieces) {
-        if (piece.where != Where::kDevice) pieces.push_back(&piece);
+        if (piece.where == Where::kNowhere || piece.where == Where::kHost) pieces.push_back(&piece);
       }
     }
   }
   Timed timed(residency_, false);
   Result<void> done;
   for (Piece* const piece : pieces) {
-    done = take_room(piece->range.bytes);
-    if (!done) break;
     const bool has_contents = piece->where == Where::kHost;
-    done = bring(*piece);
-    if (!done) {
-      residency_.give(*tenant_, piece->range.bytes, false);
-      break;
-    }
+    done = bring(*piece, take_room);
+    if (!done) break;
     if (has_contents) timed.bytes += piece->range.bytes;
   }
   const auto finished = moves_.finish();
   show_whole();
+  return done ? finished : done;
+}
+
+Result<void> SegmentBacking::unlink() {
+  std::vector<Piece*> pieces;
+  {
+    const MutexLock lock(mutex_);
+    for (auto& [base, segment] : segments_) {
+      for (Piece& piece : segment.pieces) {
+        if (piece.where == Where::kLinked) pieces.push_back(&piece);
+      }
+    }
+  }
+  Result<void> done;
+  for (Piece* const piece : pieces) {
+    if (done) done = put_on_host(*piece);
+  }
+  const auto finished = moves_.finish();
   return done ? finished : done;
 }
 
@@ -345,9 +388,10 @@ Result<void> SegmentBacking::put_on_host(Piece& piece) {
                      if (notes_ != nullptr)
                        notes_->piece_on_host(piece.range, extent.fd(), extent.offset);
                      piece.host = extent;
-                     piece.where = Where::kHost;
+                     const Where was = std::exchange(piece.where, Where::kHost);
                      const auto unmapped = device_.unmap(piece.range);
-                     if (unmapped) residency_.give(*tenant_, piece.range.bytes, true);
+                     if (unmapped && was == Where::kDevice)
+                       residency_.give(*tenant_, piece.range.bytes, true);
                      return unmapped;
                    });
   if (!begun) residency_.host().give(std::move(*extent));

@@ -29,6 +29,8 @@ class PieceNotes {
   /// The contents are in the host's memory behind a descriptor, and no longer on the device.
   virtual void piece_on_host(device::AddressRange piece, int memory, std::uint64_t offset) = 0;
   virtual void piece_on_device(device::AddressRange piece) = 0;
+  /// Kernels reach it in memory of the host that ends with this engine.
+  virtual void piece_linked(device::AddressRange piece) = 0;
   /// Nothing was written there yet.
   virtual void piece_blank(device::AddressRange piece) = 0;
   virtual void piece_gone(device::Address piece) = 0;
@@ -81,9 +83,9 @@ class SegmentBacking {
   /// A segment of another engine. Errors: those of Device::map_exported() and HostPool::adopt().
   Result<void> add_past(device::AddressRange segment, const std::vector<PastPiece>& pieces);
   void remove(device::Address segment);
-  /// Whether all of it is on the device.
-  bool is_whole(device::Address segment) const;
-  /// The segment stays from now on. Requires: is_whole().
+  /// Whether kernels reach all of it.
+  bool is_mapped(device::Address segment) const;
+  /// The segment stays from now on. Requires: is_mapped().
   void lock(device::Address segment);
   /// Notes nothing from now on, as the session ends here.
   void stop_notes();
@@ -98,16 +100,27 @@ class SegmentBacking {
   void note_use(const Needs& needs);
   std::uint64_t on_host() const;
 
-  /// Brings the needed pieces one after the other. `take_room` takes room for so many bytes; an
-  /// error of it ends the call, and what has come stays. Errors: those of the device.
-  Result<void> bring(const Needs& needs,
-                     const std::function<Result<void>(std::uint64_t bytes)>& take_room);
+  /// Brings the needed pieces one after the other. `take_room` takes room for so many bytes. If
+  /// there can be none, kernels reach the piece on the host. An error ends the call, and what has
+  /// come stays. Errors: those of the device and of `take_room`.
+  using TakeRoom = std::function<Result<Residency::Taken>(std::uint64_t bytes)>;
+  Result<void> bring(const Needs& needs, const TakeRoom& take_room);
+  /// Bytes of the needed segments that kernels reach on the host.
+  std::uint64_t linked(const Needs& needs) const;
+  std::uint64_t bytes_of(const Needs& needs) const;
+  /// What kernels reach on the host is out of reach again. Errors as move_out().
+  Result<void> unlink();
   /// Moves at least `bytes` out, the least recently used first, what is needed last. Fewer, where
   /// the rest may not leave. Errors: those of the device; kOutOfMemory without room on the host.
   Result<void> move_out(std::uint64_t bytes, const Needs& needed);
 
  private:
-  enum class Where : std::uint8_t { kNowhere, kDevice, kHost };
+  enum class Where : std::uint8_t {
+    kNowhere,  // nothing is there, and it reads as zeros
+    kDevice,
+    kHost,    // in the host's memory, out of reach
+    kLinked,  // in memory of the host that kernels reach
+  };
   struct Piece {
     device::AddressRange range;
     Where where = Where::kNowhere;
@@ -124,7 +137,9 @@ class SegmentBacking {
 
   std::vector<Piece> cut(device::AddressRange segment) const;
   void note_blank(const Segment& segment);
-  Result<void> bring(Piece& piece);
+  Result<void> bring(Piece& piece, Where to);
+  Result<void> bring(Piece& piece, const TakeRoom& take_room);
+  std::uint64_t sum(const Needs& needs, const std::function<bool(const Piece&)>& counts) const;
   Result<void> move_out(Segment& segment, std::uint64_t bytes);
   Result<void> move_out_whole(Segment& segment);
   Result<void> put_on_host(Piece& piece);

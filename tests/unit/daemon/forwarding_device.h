@@ -30,6 +30,9 @@ class ForwardingDevice : public device::Device {
   }
   void unreserve(device::AddressRange range) override { return inner_->unreserve(range); }
   Result<void> map(device::AddressRange range) override { return inner_->map(range); }
+  Result<void> map_on_host(device::AddressRange range) override {
+    return inner_->map_on_host(range);
+  }
   Result<void> map_again(device::AddressRange range, device::Address mapped) override {
     return inner_->map_again(range, mapped);
   }
