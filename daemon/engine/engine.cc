@@ -110,13 +110,10 @@ std::uint64_t free_memory(device::Device& device) {
   return std::min(all, device.free_memory().value_or(all));
 }
 
-std::uint64_t device_part(device::Device& device, const Config& config) {
-  return std::min(config.device_memory.bytes_of(device.info().total_memory), free_memory(device));
-}
-
 /// What sessions may have together.
 std::uint64_t all_memory(device::Device& device, const Config& config) {
-  return device_part(device, config) + config.swap.bytes;
+  const std::uint64_t part = config.device_memory.bytes_of(device.info().total_memory);
+  return config.swap.bytes > 0 ? part + config.swap.bytes : std::min(part, free_memory(device));
 }
 
 /// Null without a swap.
@@ -126,10 +123,12 @@ std::shared_ptr<Residency> residency_of(device::Device& device, const Config& co
   // Modules and the driver's own objects take some of it, too.
   constexpr std::uint64_t kDriversPart = 32;
   const std::uint64_t grain = device.granularity();
-  const std::uint64_t part = device_part(device, config);
-  const std::uint64_t capacity = (part - part / kDriversPart) / grain * grain;
+  // Not what is free now: an engine may begin beside another one that it takes over from.
+  const std::uint64_t all = device.info().total_memory;
+  const std::uint64_t capacity =
+      std::min(config.device_memory.bytes_of(all), all - all / kDriversPart) / grain * grain;
   const std::uint64_t piece =
-      std::clamp(std::bit_floor(std::max<std::uint64_t>(capacity / 16, 1)), grain, kLargestPiece);
+      std::clamp(std::bit_floor(std::max<std::uint64_t>(capacity / 8, 1)), grain, kLargestPiece);
   const std::uint64_t swap = config.swap.bytes / grain * grain;
   return std::make_shared<Residency>(
       device,

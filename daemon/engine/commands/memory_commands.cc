@@ -112,7 +112,8 @@ Result<void> MemoryCommands::on(const Call<CommandType::kMemoryInfo>& call) {
   const auto free = context_.device.free_memory();
   if (!free) return context_.checked(std::unexpected(free.error()));
   // What is not on the device is the session's all the same.
-  const std::uint64_t most = backing() ? manager_->limit() : *free + pool_->excess();
+  const std::uint64_t most =
+      backing() ? backing()->residency().chargeable(backing()->tenant()) : *free + pool_->excess();
   call.reply.set(ipc::MemoryInfoReply{std::min(manager_->chargeable(), most), manager_->limit()});
   return {};
 }

@@ -78,6 +78,21 @@ Result<void> Residency::charge(Tenant& tenant, std::uint64_t bytes) {
   return {};
 }
 
+std::uint64_t Residency::chargeable(const Tenant& tenant) const {
+  constexpr std::uint64_t kStep = 1 << 20;
+  const MutexLock lock(mutex_);
+  std::uint64_t least = 0, most = (settings_.capacity + settings_.swap) / kStep;
+  while (least < most) {
+    const std::uint64_t middle = (least + most + 1) / 2, bytes = middle * kStep;
+    if (host_wanted(bytes, tenant.charged_ + bytes) <= settings_.swap) {
+      least = middle;
+    } else {
+      most = middle - 1;
+    }
+  }
+  return least * kStep;
+}
+
 void Residency::charge_anyway(Tenant& tenant, std::uint64_t bytes) {
   const MutexLock lock(mutex_);
   tenant.charged_ += bytes;

@@ -84,6 +84,8 @@ class Residency {
   /// the host. Errors: kOutOfMemory without room there for what could have to leave.
   Result<void> charge(Tenant& tenant, std::uint64_t bytes);
   void charge_anyway(Tenant& tenant, std::uint64_t bytes);
+  /// The most that charge() would grant now.
+  std::uint64_t chargeable(const Tenant& tenant) const;
   void uncharge(Tenant& tenant, std::uint64_t bytes);
   /// Takes room on the device, if there is some and nobody waits for it.
   bool take_at_once(Tenant& tenant, std::uint64_t bytes);
