@@ -131,6 +131,13 @@ std::uint32_t BoundFinder::parameter_at(const Operand& operand) const {
          static_cast<std::uint32_t>(operand.integer);
 }
 
+BoundClaim BoundFinder::has_threads(std::uint32_t axis, std::uint32_t threads) {
+  const std::uint32_t its_threads = add({.op = BoundOp::kThreads, .value = axis});
+  const std::uint32_t apart =
+      add({.op = BoundOp::kSubtract, .a = its_threads, .b = number(threads)});
+  return {.kind = BoundClaim::Kind::kInVariable, .step = apart, .bytes = 1, .limit = 1};
+}
+
 bool BoundFinder::may_hold(const BoundClaim& claim) const {
   if (has_launch_ || claim.kind == BoundClaim::Kind::kMultiple) return many_.holds(claim);
   if (claim.kind == BoundClaim::Kind::kAligned) return true;

@@ -37,6 +37,8 @@ class BoundFinder {
   Value address(const ptx::Operand& operand, std::uint32_t at);
   /// Whether the claim seems to hold for some launches. Where one does not, none of them helps.
   bool may_hold(const BoundClaim& claim) const;
+  /// The claim that the block has so many threads along the axis.
+  BoundClaim has_threads(std::uint32_t axis, std::uint32_t threads);
   /// The first byte of a parameter that is named in brackets.
   std::uint32_t parameter_at(const ptx::Operand& operand) const;
   /// The steps so far, of which those are left out that no claim needs. Those of the claims are

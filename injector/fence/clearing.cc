@@ -344,4 +344,48 @@ std::string clear_shared_text(std::uint32_t reserved, bool may_be_none) {
   return may_be_none ? text + expand("$fshared:\n") : text;
 }
 
+namespace {
+
+/// Leaves the thread's number in ~fv.
+std::string thread_number(const ThreadStep::Index& block) {
+  if (block[1] == 1 && block[2] == 1) return filled("\tmov.u32 ~fv, %tid.x;\n");
+  std::string row = filled("\tmov.u32 ~fd, %tid.y;\n");
+  if (block[2] != 1)
+    row += filled("\tmov.u32 ~fc, %tid.z;\n\tmad.lo.u32 ~fd, ~fc, {}, ~fd;\n", block[1]);
+  return row + filled("\tmov.u32 ~fb, %tid.x;\n\tmad.lo.u32 ~fv, ~fd, {}, ~fb;\n", block[0]);
+}
+
+/// Requires: ~fv is the thread's number; ~fc and ~fz are 0.
+std::string clear_part(const SharedClearing::Part& part, std::uint64_t threads) {
+  const Store& store = *std::ranges::find(kStores, part.piece, &Store::bytes);
+  const std::uint64_t pieces = (part.end - part.first) / part.piece;
+  std::string text = filled("\tmov.u32 ~fb, {};\n\tmad.lo.u32 ~fb, ~fv, {}, ~fb;\n",
+                            part.variable->name, part.piece);
+  for (std::uint64_t first = 0; first < pieces; first += threads) {
+    const bool is_for_all = pieces - first >= threads;
+    if (!is_for_all) text += filled("\tsetp.lt.u32 ~fp, ~fv, {};\n", pieces - first);
+    text += filled("\t{}st.shared.{} [~fb+{}], {};\n", expand(is_for_all ? "" : "@~fp "),
+                   store.type, part.first + first * part.piece, expand(store.value));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string clear_shared_text(const SharedClearing& clearing, std::uint32_t reserved) {
+  std::string parts;
+  if (!clearing.parts.empty()) {
+    parts = thread_number(clearing.block) + expand("\tmov.b64 ~fz, 0;\n\tmov.b32 ~fc, 0;\n");
+    for (const SharedClearing::Part& part : clearing.parts)
+      parts += clear_part(part, clearing.threads);
+    // A thread that ends does not come to the barrier that shows others what it has stored.
+    if (clearing.may_end_first) parts += "\tmembar.cta;\n";
+  }
+  if (!clearing.expected) return parts;
+  return filled("\tsetp.eq.u32 ~fp, {}, {};\n\t@~fp bra.uni $fknown;\n", expand(kTotalShared),
+                reserved + *clearing.expected) +
+         clear_shared_text(reserved, false) +
+         filled("\tbra.uni $fready;\n$fknown:\n{}$fready:\n", parts);
+}
+
 }  // namespace slate::injector

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "injector/fence/plan.h"
+#include "injector/fence/shared_clearing.h"
 #include "injector/ptx/module.h"
 #include "injector/ptx/printer.h"
 
@@ -38,5 +39,7 @@ bool may_read_shared(const Plan& plan);
 /// Requires: nothing of the block's is in it yet, and total_shared_text() stands in front.
 /// `reserved`: as FenceOptions::reserved_shared. `may_be_none`: whether the block may have none.
 std::string clear_shared_text(std::uint32_t reserved, bool may_be_none);
+/// Clears what has to be cleared of it. Requires: as above, and that the block is the clearing's.
+std::string clear_shared_text(const SharedClearing& clearing, std::uint32_t reserved);
 
 }  // namespace slate::injector

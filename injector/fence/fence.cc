@@ -291,9 +291,11 @@ class Fencer {
       registers += fmt::format("\t.reg .pred {};\n", CheckText::hoisted_register(checks.loop));
     insert(function.body.begin + 1, std::move(registers));
     std::string prologue = total_shared_text(options_.reserved_shared);
-    if (clears_shared) {
+    if (clears_shared && plan.clearing.is_whole) {
       const bool has_some = around.has_static || around.has_dynamic;
       prologue += clear_shared_text(options_.reserved_shared, !has_some);
+    } else if (clears_shared) {
+      prologue += clear_shared_text(plan.clearing, options_.reserved_shared);
     }
     prologue +=
         clearings_[index].beginning + shuffles.beginning + CheckText::look_at_parameters(plan);

@@ -106,14 +106,17 @@ class Planner {
                    options.names == OwnNames::kExpected ? std::span(options.tabled)
                                                         : std::span<const TabledVariable>()),
         moves_(function, registers_, addresses_) {
-    if (options.is_bounded)
+    if (options.is_bounded) {
       finder_.emplace(function, flow_, registers_, addresses_, options.launch);
+      shared_.emplace(module, function);
+    }
   }
 
   Plan make() {
     find_effects();
     plan_.handles.assign(function_.instructions.size(), false);
     if (!plan_.why_not.empty()) return std::move(plan_);
+    rehearse();
     walk();
     std::ranges::stable_sort(plan_.sites, {}, &Site::at);
     hoist();
@@ -122,12 +125,15 @@ class Planner {
       ++plan_.counts.branches;
     }
     plan_.may_end |= !plan_.sites.empty();
+    if (rehearsal_) clear_shared();
     if (finder_) plan_.bounds = finder_->bounds(std::move(claims_));
     return std::move(plan_);
   }
 
  private:
   void find_effects();
+  void rehearse();
+  void clear_shared();
   void walk();
   void hoist();
   void enter(std::uint32_t block);
@@ -146,6 +152,8 @@ class Planner {
   std::uint32_t variable_align(const Operand& variable) const;
   std::optional<Access> of_known_size(Access access, std::uint32_t at) const;
   bool is_bounded(const Place& place, const Access& access, std::uint32_t at);
+  bool is_rehearsed(const Access& access, std::uint32_t at);
+  void note_shared(const Access& access, std::uint32_t at, const ptx::Variable* variable);
   std::uint64_t variable_bytes(const Operand& variable, const Access& access) const;
   CheckedAccess checked(const Place& place, const Access& access, std::uint32_t at);
   Site& site_for(std::uint32_t at, const Place& place, const Operand* guard, bool is_alone);
@@ -163,8 +171,14 @@ class Planner {
   Moves moves_;
   std::vector<std::uint32_t> local_;  // registers of which facts hold in the present block
   std::uint32_t floor_ = 0;           // first instruction that a site may stand at
+  // Of a bounded copy.
   std::optional<BoundFinder> finder_;
   std::vector<BoundClaim> claims_;
+  std::optional<SharedVariables> shared_;
+  std::optional<Rehearsal> rehearsal_;
+  std::vector<SharedRead> reads_;      // that may be of shared memory
+  std::vector<std::uint32_t> stores_;  // that may go to shared memory
+  bool is_for_block_ = false;          // whether it counts on the launch's block
 };
 
 void Planner::find_effects() {
@@ -182,6 +196,46 @@ void Planner::find_effects() {
     plan_.why_not =
         fmt::format("line {}: jumps to a name that is no label of its function", stray->line);
   }
+}
+
+/// Of a kernel that has shared memory, with the block of the launch.
+void Planner::rehearse() {
+  if (!finder_ || options_.launch == nullptr || shared_->all().empty()) return;
+  const bool has_own = std::ranges::any_of(shared_->all(), [](const ptx::Variable* variable) {
+    return variable->name.starts_with(kReservedPrefix);
+  });
+  constexpr std::uint64_t kMost = 1024;  // threads of a block
+  const auto& block = options_.launch->block;
+  std::uint64_t threads = 1;
+  for (const std::uint32_t each : block) threads = std::min(threads * each, kMost + 1);
+  if (has_own || threads == 0 || threads > kMost) return;
+  rehearsal_.emplace(function_, flow_, registers_, *shared_, plan_.effects,
+                     ThreadStep::Index{block[0], block[1], block[2]});
+  if (!rehearsal_->is_complete()) rehearsal_.reset();
+}
+
+/// Chooses how, with the claim that the block is that of the launch if it matters.
+void Planner::clear_shared() {
+  std::vector<bool> ends = plan_.handles;
+  for (const Site& site : plan_.sites) ends[site.at] = true;
+  for (std::uint32_t i = 0; i < ends.size(); ++i) {
+    const InstructionEffect& effect = plan_.effects[i];
+    if (effect.end != Violation::kNone || effect.barrier != nullptr ||
+        effect.barrier_threads != nullptr) {
+      ends[i] = true;
+    }
+  }
+  const auto& block = options_.launch->block;
+  plan_.clearing =
+      shared_clearing(*shared_, *rehearsal_, stores_, reads_, ends, {block[0], block[1], block[2]});
+  const bool can_name =
+      std::ranges::all_of(plan_.clearing.parts, [&](const SharedClearing::Part& part) {
+        return part.variable->span.end <= function_.instructions.front().span.begin;
+      });
+  if (!can_name) plan_.clearing = {};
+  is_for_block_ |= !plan_.clearing.is_whole && !reads_.empty();
+  for (std::uint32_t axis = 0; is_for_block_ && axis < 3; ++axis)
+    claims_.push_back(finder_->has_threads(axis, block[axis]));
 }
 
 void Planner::walk() {
@@ -436,6 +490,26 @@ std::optional<Access> Planner::of_known_size(Access access, std::uint32_t at) co
   return access;
 }
 
+/// By each thread of a block like the launch's.
+bool Planner::is_rehearsed(const Access& access, std::uint32_t at) {
+  const bool may_be = access.space == MemorySpace::kShared || access.space == MemorySpace::kGeneric;
+  if (!rehearsal_ || !may_be || access.amount != nullptr || !rehearsal_->at(at).is_within)
+    return false;
+  is_for_block_ = true;
+  return true;
+}
+
+/// `variable`: that the access stays in; null: it may go anywhere.
+void Planner::note_shared(const Access& access, std::uint32_t at, const ptx::Variable* variable) {
+  const bool may_be = access.space == MemorySpace::kShared || access.space == MemorySpace::kGeneric;
+  if (!rehearsal_ || !may_be) return;
+  if (variable != nullptr && variable->space != ptx::Space::kShared) return;
+  if (function_.instructions[at].opcode == "st" && plan_.effects[at].accesses.size() == 1)
+    stores_.push_back(at);
+  else
+    reads_.push_back({.at = at, .variable = variable});
+}
+
 /// Where the claims that are added for it hold.
 bool Planner::is_bounded(const Place& place, const Access& any_access, std::uint32_t at) {
   const auto known = finder_ ? of_known_size(any_access, at) : std::nullopt;
@@ -466,6 +540,9 @@ bool Planner::is_bounded(const Place& place, const Access& any_access, std::uint
   for (const BoundClaim& each : wanted) {
     if (std::ranges::find(claims_, each) == claims_.end()) claims_.push_back(each);
   }
+  // All else lies in the main extent, or is a variable outside of the module.
+  if (value.variable != nullptr && value.variable->parts.empty())
+    note_shared(any_access, at, variable_named(module_, function_, *value.variable));
   return true;
 }
 
@@ -548,6 +625,7 @@ void Planner::add(std::uint32_t at, const Access& access) {
   ++plan_.counts.accesses;
   Place place = place_of(address, at);
   if (is_proven(place, access) || is_in_copies(place, access) || is_in_table(place, access, at)) {
+    if (!place.number) note_shared(access, at, variable_named(module_, function_, *place.base));
     ++plan_.counts.proven;
     return;
   }
@@ -566,6 +644,11 @@ void Planner::add(std::uint32_t at, const Access& access) {
              .is_generic = false};
   }
   if (is_bounded(place, access, at)) {
+    ++plan_.counts.bounded;
+    return;
+  }
+  note_shared(access, at, nullptr);
+  if (is_rehearsed(access, at)) {
     ++plan_.counts.bounded;
     return;
   }

@@ -15,6 +15,7 @@
 #include "injector/fence/access_bounds.h"
 #include "injector/fence/accesses.h"
 #include "injector/fence/addresses.h"
+#include "injector/fence/shared_clearing.h"
 #include "injector/fence/shown.h"
 #include "injector/ptx/module.h"
 
@@ -81,6 +82,8 @@ struct Plan {
   std::map<std::string, std::uint32_t> aligned_parameters;
   /// What a launch has to keep to. Without claims: nothing.
   AccessBounds bounds;
+  /// Of the block's shared memory, where the bounds hold.
+  SharedClearing clearing;
   AccessCounts counts;
   bool may_end = false;  // whether anything may end a thread
 };

@@ -86,7 +86,7 @@ Argument as_image(Argument buffer, std::uint64_t width) {
 }
 
 FormRunner::FormRunner(device::Device& device, const std::string& ptx, std::uint32_t most_registers,
-                       bool fenced)
+                       bool fenced, const KernelCase* first)
     : device_(device) {
   const auto linked = ptx::with_builtins(ptx);
   const bool allocates = linked && linked->allocates;
@@ -98,7 +98,7 @@ FormRunner::FormRunner(device::Device& device, const std::string& ptx, std::uint
     }
   }
   injected_ = require(injector::inject(*parsed_, options), "inject");
-  if (fenced) fence(reserved_shared(device.info()));
+  if (fenced) fence(nullptr);
   const std::string& text = fenced_ ? fenced_->ptx : injected_.ptx;
   module_ =
       require(device_.load_module(device::ImageKind::kPtx, std::as_bytes(std::span(text))), "load");
@@ -109,6 +109,7 @@ FormRunner::FormRunner(device::Device& device, const std::string& ptx, std::uint
   arena_.bytes = round_up((64 << 20) + kTailBytes, device_.granularity());
   arena_.base = require(device_.reserve(arena_.bytes), "reserve");
   require(device_.map(arena_), "map");
+  if (fenced_ && first != nullptr) fence_for(*first);
   if (allocates) make_heap();
   if (fenced_) make_fence();
   for (const ptx::Variable& variable : parsed_->variables) {
@@ -124,21 +125,42 @@ FormRunner::FormRunner(device::Device& device, const std::string& ptx, std::uint
   }
 }
 
-void FormRunner::fence(std::uint32_t reserved_shared) {
+void FormRunner::fence(const injector::LaunchValues* launch) {
   auto forms = require(ptx::parse(injected_.ptx), "parse forms");
   for (const injector::KernelForms& kernel : injected_.kernels) {
     auto with_copy = require(injector::with_bounded_copy(*forms, kernel.name), "copy");
     forms = require(ptx::parse(std::move(with_copy)), "parse copy");
   }
   fenced_ = require(injector::fence(*forms, {.names = injector::OwnNames::kExpected,
-                                             .reserved_shared = reserved_shared,
-                                             .recursion = true}),
+                                             .reserved_shared = reserved_shared(device_.info()),
+                                             .recursion = true,
+                                             .launch = launch}),
                     "fence");
+  bounds_.clear();
   std::erase_if(fenced_->entries, [&](const injector::FenceVerdict& entry) {
     const bool is_copy = entry.name.ends_with(injector::kBoundedSuffix);
     if (is_copy && entry.legal()) bounds_[entry.name] = entry.bounds;
     return is_copy;
   });
+}
+
+/// Once more, with what the launch has.
+void FormRunner::fence_for(const KernelCase& first) {
+  const Prepared prepared = prepare(first, first.entry);
+  const injector::LaunchValues launch = values_of(prepared);
+  fence(&launch);
+  device_.unload_module(module_);
+  module_ = require(
+      device_.load_module(device::ImageKind::kPtx, std::as_bytes(std::span(fenced_->ptx))), "load");
+}
+
+injector::LaunchValues FormRunner::values_of(const Prepared& prepared) const {
+  const device::LaunchSpec& spec = prepared.launch.spec;
+  return {.parameters = prepared.parameters,
+          .grid = {spec.grid.x, spec.grid.y, spec.grid.z},
+          .block = {spec.block.x, spec.block.y, spec.block.z},
+          .low = main_extent().base,
+          .bytes = main_extent().bytes};
 }
 
 /// The table lies at the end of what only the device lets kernels touch.
@@ -384,12 +406,7 @@ std::optional<Outcome> FormRunner::run_bounded(const KernelCase& kernel) {
   const auto bounds = bounds_.find(copy);
   if (bounds == bounds_.end()) return std::nullopt;
   Prepared prepared = prepare(kernel, copy);
-  const device::LaunchSpec& spec = prepared.launch.spec;
-  const injector::LaunchValues launch{.parameters = prepared.parameters,
-                                      .grid = {spec.grid.x, spec.grid.y, spec.grid.z},
-                                      .block = {spec.block.x, spec.block.y, spec.block.z},
-                                      .low = main_extent().base,
-                                      .bytes = main_extent().bytes};
+  const injector::LaunchValues launch = values_of(prepared);
   if (!injector::hold(bounds->second, launch)) return std::nullopt;
   prepared.launch.spec.parameters = prepared.parameters;
   require(device_.launch(prepared.launch.spec, stream_), "launch");
@@ -418,11 +435,7 @@ bool FormRunner::run_bounded_tightly(const KernelCase& kernel) {
   if (bounds == bounds_.end()) return false;
   Prepared prepared = prepare(kernel, copy);
   device::LaunchSpec& spec = prepared.launch.spec;
-  const injector::LaunchValues launch{.parameters = prepared.parameters,
-                                      .grid = {spec.grid.x, spec.grid.y, spec.grid.z},
-                                      .block = {spec.block.x, spec.block.y, spec.block.z},
-                                      .low = main_extent().base,
-                                      .bytes = main_extent().bytes};
+  const injector::LaunchValues launch = values_of(prepared);
   // Textures belong to the whole arena.
   if (!textures_.empty() || !injector::hold(bounds->second, launch)) return false;
   tight_ = tight(bounds->second, launch);

@@ -77,8 +77,9 @@ class FormRunner {
   /// `most_registers`: of all worker forms, which gives them the lean loop where they can take it;
   /// 0: no limit. `fenced`: the module is loaded with the fence, and may touch main_extent() and
   /// its variables. Fails the test on any error.
+  /// Bounded copies are made for launches like `first`. Null: for any that they bound.
   FormRunner(device::Device& device, const std::string& ptx, std::uint32_t most_registers,
-             bool fenced = false);
+             bool fenced = false, const KernelCase* first = nullptr);
   ~FormRunner();
 
   const injector::KernelForms& forms(const std::string& entry) const;
@@ -146,9 +147,12 @@ class FormRunner {
   void launch_slices(const Prepared& prepared, std::mt19937_64& random,
                      const std::function<bool()>& chosen);
   void make_heap();
-  void fence(std::uint32_t reserved_shared);
+  void fence(const injector::LaunchValues* launch);
+  void fence_for(const KernelCase& first);
   void make_fence();
   void write_table();
+  /// Requires: `prepared` outlives it.
+  injector::LaunchValues values_of(const Prepared& prepared) const;
   /// The least range that the launch keeps to by its bounds. Requires: it keeps to `launch`'s.
   static device::AddressRange tight(const injector::AccessBounds& bounds,
                                     injector::LaunchValues launch);

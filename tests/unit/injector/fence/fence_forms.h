@@ -21,7 +21,8 @@ class FenceFormsTest : public testing::TestWithParam<TestKernel> {
     ASSERT_TRUE(device) << device.error().message;
     const std::string ptx = ptx_of(GetParam());
     if (plain_.empty()) plain_ = FormRunner(**device, ptx, 0).run_native(kernel);
-    FormRunner runner(**device, ptx, seed % 3 == 0 ? kMostRegisters : 0, true);
+    FormRunner runner(**device, ptx, seed % 3 == 0 ? kMostRegisters : 0, true,
+                      seed % 2 == 1 ? &kernel : nullptr);
     for (const injector::FenceVerdict& entry : runner.fenced().entries)
       EXPECT_EQ(entry.why_not, "") << entry.name;
     std::mt19937_64 random(static_cast<std::uint64_t>(seed));

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "device/cuda/cuda_device.h"
 #include "device/device.h"
@@ -135,7 +137,8 @@ class FenceLeftoversTest : public testing::TestWithParam<Look> {
 };
 
 TEST_P(FenceLeftoversTest, NothingIsFound) {
-  FormRunner runner(*device_, text(), 0, true);
+  const KernelCase first = launch();
+  FormRunner runner(*device_, text(), 0, true, &first);
   for (const injector::FenceVerdict& entry : runner.fenced().entries)
     EXPECT_EQ(entry.why_not, "") << entry.name;
   const auto look = [&](std::string_view form, const auto& run) {
@@ -161,10 +164,101 @@ TEST_P(FenceLeftoversTest, WithoutTheFenceItIs) {
   EXPECT_GT(count, 0u);
 }
 
+/// Kernels whose block fills nearly all that it reads of shared memory, with zeros.
+std::vector<Look> half_filled_looks() {
+  const std::string words = ".shared .align 4 .b8 sh[256];", more = ".shared .align 4 .b8 sh[512];";
+  // %r3: the thread's word. %r4: 1 from memory. %r5: the next thread's word.
+  const std::string begin =
+      "mov.u32 %r3, sh;\nmad.lo.u32 %r3, %t, 4, %r3;\nadd.u32 %r2, %t, 1;\nand.b32 %r2, %r2, 63;\n"
+      "mov.u32 %r5, sh;\nmad.lo.u32 %r5, %r2, 4, %r5;\nmov.u32 %r0, 0;\n"
+      "ld.global.u32 %r4, [%mine];\n";
+  const std::string end = "bar.sync 0;\nld.shared.u32 %r1, [%r5];\n";
+  const std::string unknown = "setp.eq.u32 %p1, %r4, 0;\n";
+  const auto loop = [](std::string_view body, std::string_view limit, int step) {
+    return fmt::format(
+        "mov.u32 %r6, %t;\nsetp.ge.u32 %p2, %r6, {0};\n@%p2 bra OVER;\nNEXT:\n{1}"
+        "add.u32 %r6, %r6, {2};\nsetp.lt.u32 %p2, %r6, {0};\n@%p2 bra NEXT;\nOVER:\n",
+        limit, body, step);
+  };
+  const std::string by_counter =
+      "mov.u32 %r2, sh;\nmad.lo.u32 %r2, %r6, 4, %r2;\n"
+      "st.shared.u32 [%r2], %r0;\n";
+  return {
+      {"AllButOneWord", begin + "setp.ne.u32 %p1, %t, 5;\n@%p1 st.shared.u32 [%r3], %r0;\n" + end,
+       words},
+      {"UnderAnUnknownPredicate", begin + unknown + "@%p1 st.shared.u32 [%r3], %r0;\n" + end,
+       words},
+      {"BehindAnUnknownBranch",
+       begin + unknown + "@!%p1 bra OVER;\nst.shared.u32 [%r3], %r0;\nOVER:\n" + end, words},
+      {"OnOneOfTwoWays",
+       begin + unknown +
+           "@%p1 bra OTHER;\nst.shared.u32 [%r3+256], %r0;\nbra OVER;\nOTHER:\n"
+           "st.shared.u32 [%r3], %r0;\nOVER:\n" +
+           end,
+       more},
+      {"ReadInFrontOfTheBarrier",
+       begin + "ld.shared.u32 %r1, [%r5];\nbar.sync 0;\nst.shared.u32 [%r3], %r0;\nbar.sync 0;",
+       words},
+      {"ReadBetweenABarrierOfAWarp",
+       begin + "bar.warp.sync -1;\nld.shared.u32 %r1, [%r5];\nst.shared.u32 [%r3], %r0;\n"
+               "bar.sync 0;",
+       words},
+      {"AtomicInFrontOfTheBarrier",
+       begin + "atom.shared.exch.b32 %r1, [%r3], %r0;\nbar.sync 0;\nst.shared.u32 [%r3], %r0;",
+       words},
+      {"MoreThanItsThreads",
+       begin + "st.shared.u32 [%r3], %r0;\nbar.sync 0;\nld.shared.u32 %r1, [%r3+256];", more},
+      {"TheUpperHalves", begin + "mov.u16 %h1, 0;\nst.shared.u16 [%r3], %h1;\n" + end, words},
+      {"ByALoopThatMayNotRun", begin + loop(by_counter, "%r7", 1) + end, words},
+      {"ByALoopThatEndsTooEarly",
+       begin + loop(by_counter, "127", 64) + "bar.sync 0;\nld.shared.u32 %r1, [%r3+256];", more},
+      {"ByALoopThatStepsOver",
+       begin + loop(by_counter, "128", 65) + "bar.sync 0;\nld.shared.u32 %r1, [%r3+256];", more},
+      {"DynamicThatIsLarger",
+       begin + "mov.u32 %r3, dyn;\nmad.lo.u32 %r3, %t, 4, %r3;\nst.shared.u32 [%r3], %r0;\n"
+               "bar.sync 0;\nld.shared.u32 %r1, [%r3+256];",
+       words, "", 512},
+      {"OfThreadsThatEnd",
+       begin +
+           "setp.eq.u32 %p1, %r4, %t;\nmov.u32 %r1, 0;\n@%p1 bra OVER;\n"
+           "st.shared.u32 [%r3], %r0;\n" +
+           end + "OVER:\n",
+       words},
+      {"InFrontOfABarrierOfAPart",
+       begin + "setp.lt.u32 %p1, %t, 32;\n@%p1 bra OTHER;\nbar.sync 1, 32;\n"
+               "mov.u32 %r1, 0;\nbra OVER;\nOTHER:\nbar.sync 1, 32;\n"
+               "ld.shared.u32 %r1, [%r3+128];\nOVER:\nbar.sync 0;\n"
+               "st.shared.u32 [%r3], %r0;\n",
+       words},
+      {"OfAnotherVariable",
+       begin + "st.shared.u32 [%r3], %r0;\nbar.sync 0;\nmov.u32 %r2, other;\n"
+               "mad.lo.u32 %r2, %t, 4, %r2;\nld.shared.u32 %r1, [%r2];",
+       words + ".shared .align 4 .b8 other[256];"},
+      {"BehindAnIndexFromMemory",
+       begin + "mov.u32 %r6, other;\nst.shared.u32 [%r3], %r0;\nbar.sync 0;\n"
+               "mad.lo.u32 %r2, %r4, 256, %r3;\n"
+               "ld.shared.u32 %r1, [%r2];",
+       words + ".shared .align 4 .b8 other[256];"},
+      {"BetweenTwoVariables",
+       begin + "st.shared.u32 [%r3], %r0;\nst.shared.u8 [sh+256], %r0;\n"
+               "st.shared.v4.u32 [other], {%r0, %r0, %r0, %r0};\nbar.sync 0;\n"
+               "mov.u32 %r2, sh;\nmad.lo.u32 %r2, %r4, 264, %r2;\nld.shared.u32 %r1, [%r2];",
+       ".shared .align 4 .b8 sh[257];\n.shared .align 16 .b8 other[16];"},
+      {"ByARegisterInBraces",
+       begin +
+           "mov.u32 %r6, 0;\nNEXT:\n{ .reg .b32 x;\n@%no mov.u32 x, 0;\nadd.u32 %r6, %r6, 1;\n"
+           "setp.eq.u32 %p1, %r6, 1;\n@%p1 mov.u32 x, 0;\nmad.lo.u32 %r2, x, 0, %r3;\n"
+           "setp.eq.u32 %p2, x, 0;\n@%p2 add.u32 %r2, %r2, 256;\n"
+           "st.shared.u32 [%r2], %r0;\n}\nsetp.lt.u32 %p2, %r6, 2;\n@%p2 bra NEXT;\n" +
+           end,
+       more},
+  };
+}
+
 std::vector<Look> looks() {
   const std::string shared = ".shared .align 16 .b8 sh[1020];";
   const std::string element = "shl.b32 %r2, %t, 2;\n";
-  return {
+  std::vector<Look> all = {
       {"Register", "@%no ld.global.u32 %r1, [%mine];"},
       {"RegisterOfALoop",
        "mov.u32 %r2, 0;\nNEXT:\n@%no mov.u32 %r1, %r2;\nadd.u32 %r2, %r2, 1;\n"
@@ -247,6 +341,8 @@ std::vector<Look> looks() {
        "ld.param.b32 %r1, [in];\nsetp.ne.u32 %p, %r1, 0;\n@%p mov.u32 %r2, 3;\n"
        "st.param.b32 [result], %r2;\nret;\n}\n"},
   };
+  std::ranges::move(half_filled_looks(), std::back_inserter(all));
+  return all;
 }
 
 /// All modes, by constants and registers, in segments of 32, 16 and 4 lanes. Every second time only
