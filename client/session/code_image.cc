@@ -11,16 +11,10 @@
 
 #include "base/elf.h"
 #include "client/session/ptx_words.h"
+#include "client/session/raw_bytes.h"
 
 namespace slate::client {
 namespace {
-
-template <typename T>
-T read_at(const void* from, std::size_t offset = 0) {
-  T value;
-  std::memcpy(&value, static_cast<const std::byte*>(from) + offset, sizeof(value));
-  return value;
-}
 
 /// Where the last thing that the headers of a cubin name ends; nothing if that is not readable.
 std::optional<std::size_t> elf_bytes(const std::byte* elf, std::size_t readable) {
@@ -28,14 +22,14 @@ std::optional<std::size_t> elf_bytes(const std::byte* elf, std::size_t readable)
     return at <= readable && bytes <= readable - at;
   };
   if (!fits(0, sizeof(Elf64_Ehdr))) return std::nullopt;
-  const auto header = read_at<Elf64_Ehdr>(elf);
+  const auto header = read_raw<Elf64_Ehdr>(elf);
   const std::size_t sections = std::size_t{header.e_shnum} * sizeof(Elf64_Shdr);
   const std::size_t segments = std::size_t{header.e_phnum} * sizeof(Elf64_Phdr);
   if (!fits(header.e_shoff, sections) || !fits(header.e_phoff, segments)) return std::nullopt;
   std::size_t end = std::max({sizeof(header), static_cast<std::size_t>(header.e_shoff) + sections,
                               static_cast<std::size_t>(header.e_phoff) + segments});
   for (std::size_t i = 0; i < header.e_shnum; ++i) {
-    const auto section = read_at<Elf64_Shdr>(elf, header.e_shoff + i * sizeof(Elf64_Shdr));
+    const auto section = read_raw<Elf64_Shdr>(elf, header.e_shoff + i * sizeof(Elf64_Shdr));
     if (section.sh_type == SHT_NOBITS) continue;
     if (!fits(section.sh_offset, section.sh_size)) return std::nullopt;
     end = std::max<std::size_t>(end, section.sh_offset + section.sh_size);
@@ -47,11 +41,11 @@ std::optional<std::size_t> elf_bytes(const std::byte* elf, std::size_t readable)
 void find_kernels_of_elf(std::span<const std::byte> elf, std::vector<std::string>& kernels) {
   constexpr std::string_view kPrefix = ".nv.constant0.";
   if (elf.size() < sizeof(Elf64_Ehdr)) return;
-  const auto header = read_at<Elf64_Ehdr>(elf.data());
+  const auto header = read_raw<Elf64_Ehdr>(elf.data());
   const auto section_at = [&](std::size_t i, Elf64_Shdr& section) {
     const std::size_t at = header.e_shoff + i * sizeof(Elf64_Shdr);
     if (at > elf.size() || elf.size() - at < sizeof(Elf64_Shdr)) return false;
-    section = read_at<Elf64_Shdr>(elf.data(), at);
+    section = read_raw<Elf64_Shdr>(elf.data(), at);
     return true;
   };
   Elf64_Shdr names{}, section{};
@@ -158,18 +152,18 @@ bool is_newer_ptx(std::string_view text, unsigned major, unsigned minor) {
 }
 
 bool is_wrapper(const void* code) {
-  return read_at<std::uint32_t>(code) == kWrapperMagic;
+  return read_raw<std::uint32_t>(code) == kWrapperMagic;
 }
 
 bool is_code(const void* code, std::size_t readable) {
   if (readable < sizeof(std::uint32_t)) return false;
   return std::memcmp(code, ELFMAG, SELFMAG) == 0 || is_ptx_text(code) ||
-         read_at<std::uint32_t>(code) == kContainerMagic ||
+         read_raw<std::uint32_t>(code) == kContainerMagic ||
          (is_wrapper(code) && readable == ~std::size_t{0});
 }
 
 bool has_several_codes(const void* wrapper) {
-  const auto container = container_at(read_at<FatBinaryWrapper>(wrapper).data);
+  const auto container = container_at(read_raw<FatBinaryWrapper>(wrapper).data);
   if (!container) return false;
   const auto entries = list_entries(*container);
   if (!entries) return false;
@@ -193,7 +187,7 @@ Result<Image> image_of_code(const void* code, std::uint32_t capability, std::siz
     const std::size_t size = ::strnlen(static_cast<const char*>(code), readable);
     return Image{ImageKind::kPtx, 0, {bytes, bytes + size}};
   }
-  const auto magic = read_at<std::uint32_t>(code);
+  const auto magic = read_raw<std::uint32_t>(code);
   const bool is_bounded = readable != ~std::size_t{0};
   // A wrapper is a pointer, which nothing out of a file can be.
   if (magic == kWrapperMagic && !is_bounded) return image_of_wrapper(code, capability, ptx_first);

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "client/session/raw_bytes.h"
 #include "client/session/say.h"
 #include "injector/link/link.h"
 #include "injector/link/registers.h"
@@ -21,13 +22,6 @@ constexpr std::uint32_t kEntryHeaderBytes = 64;
 constexpr std::uint64_t kFlagLz4 = 0x2000;
 constexpr std::uint64_t kFlagZstd = 0x8000;
 constexpr std::uint64_t kMostUnpackedBytes = 1ull << 30;  // an image claiming more is damaged
-
-template <typename T>
-T read(std::span<const std::byte> bytes, std::size_t offset) {
-  T value;
-  std::memcpy(&value, bytes.data() + offset, sizeof(T));
-  return value;
-}
 
 std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -66,27 +60,27 @@ void read_options(std::span<const std::byte> header, FatBinaryEntry& entry) {
 
 Result<Parsed> parse_entry(std::span<const std::byte> rest) {
   if (rest.size() < kEntryHeaderBytes) return damaged("an entry's header is cut off");
-  const auto header_bytes = read<std::uint32_t>(rest, 4);
-  const auto payload_bytes = read<std::uint64_t>(rest, 8);
-  const auto packed_bytes = read<std::uint32_t>(rest, 16);
-  const auto flags = read<std::uint64_t>(rest, 40);
+  const auto header_bytes = read_raw<std::uint32_t>(rest.data(), 4);
+  const auto payload_bytes = read_raw<std::uint64_t>(rest.data(), 8);
+  const auto packed_bytes = read_raw<std::uint32_t>(rest.data(), 16);
+  const auto flags = read_raw<std::uint64_t>(rest.data(), 40);
   if (header_bytes < kEntryHeaderBytes || header_bytes > rest.size()) {
     return damaged("an entry's header has an impossible size");
   }
   if (payload_bytes > rest.size() - header_bytes) return damaged("an entry is cut off");
   if (packed_bytes > payload_bytes) return damaged("an entry is shorter than its contents");
 
-  Parsed parsed{read<std::uint16_t>(rest, 0), header_bytes + payload_bytes, {}};
+  Parsed parsed{read_raw<std::uint16_t>(rest.data(), 0), header_bytes + payload_bytes, {}};
   FatBinaryEntry& entry = parsed.entry;
   entry.kind = parsed.kind == 1 ? ImageKind::kPtx : ImageKind::kElf;
-  entry.architecture = read<std::uint32_t>(rest, 28);
+  entry.architecture = read_raw<std::uint32_t>(rest.data(), 28);
   if (flags & kFlagZstd) entry.packing = Packing::kZstd;
   if (flags & kFlagLz4) entry.packing = Packing::kLz4;
   if (entry.kind == ImageKind::kPtx) read_options(rest.first(header_bytes), entry);
   entry.payload = rest.subspan(header_bytes, payload_bytes);
   if (entry.packing != Packing::kNone) {
     entry.payload = entry.payload.first(packed_bytes);
-    entry.unpacked_bytes = read<std::uint64_t>(rest, 56);
+    entry.unpacked_bytes = read_raw<std::uint64_t>(rest.data(), 56);
     if (entry.unpacked_bytes > kMostUnpackedBytes) return damaged("an entry claims too much");
   }
   return parsed;
@@ -173,15 +167,17 @@ Result<Image> linked_image(const void* const* containers, std::uint32_t capabili
 Result<std::span<const std::byte>> container_at(const void* start) {
   if (start == nullptr) return damaged("there is none");
   const std::span header(static_cast<const std::byte*>(start), kContainerHeaderBytes);
-  if (read<std::uint32_t>(header, 0) != kContainerMagic) return damaged("no container");
-  return std::span(header.data(), read<std::uint16_t>(header, 6) + read<std::uint64_t>(header, 8));
+  if (read_raw<std::uint32_t>(header.data(), 0) != kContainerMagic) return damaged("no container");
+  return std::span(header.data(), read_raw<std::uint16_t>(header.data(), 6) +
+                                      read_raw<std::uint64_t>(header.data(), 8));
 }
 
 Result<std::vector<FatBinaryEntry>> list_entries(std::span<const std::byte> container) {
   if (container.size() < kContainerHeaderBytes) return damaged("the container is cut off");
-  if (read<std::uint32_t>(container, 0) != kContainerMagic) return damaged("no container");
-  const auto header_bytes = read<std::uint16_t>(container, 6);
-  const auto bytes = read<std::uint64_t>(container, 8);
+  if (read_raw<std::uint32_t>(container.data(), 0) != kContainerMagic)
+    return damaged("no container");
+  const auto header_bytes = read_raw<std::uint16_t>(container.data(), 6);
+  const auto bytes = read_raw<std::uint64_t>(container.data(), 8);
   if (header_bytes < kContainerHeaderBytes || header_bytes > container.size() ||
       bytes > container.size() - header_bytes) {
     return damaged("the container is cut off");

@@ -97,6 +97,13 @@ class RegisterLiveness {
     }
   }
 
+  /// Whether it is live where the function begins; true where the effort is spent.
+  bool is_live_at_beginning(std::uint32_t r) {
+    bool is_live = false;
+    if (!effort_.is_spent()) for_each_block(r, [&](std::uint32_t block) { is_live |= block == 0; });
+    return is_live || effort_.is_spent();
+  }
+
  private:
   void visit(std::uint32_t b) {
     if (std::exchange(seen_[b], question_) != question_) waiting_.push_back(b);

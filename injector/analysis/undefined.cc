@@ -17,9 +17,7 @@ std::optional<UndefinedRead> find_undefined_read(const ptx::Function& function,
   RegisterLiveness liveness(flow, accesses, effort);
   std::vector<std::uint32_t> exposed;
   for (std::uint32_t r = 0; r < accesses.count(); ++r) {
-    bool from_beginning = false;
-    liveness.for_each_block(r, [&](std::uint32_t b) { from_beginning |= b == 0; });
-    if (from_beginning) exposed.push_back(r);
+    if (liveness.is_live_at_beginning(r)) exposed.push_back(r);
   }
   if (exposed.empty() || effort.is_spent()) return std::nullopt;
   UndefinedWalk walk(function, flow, registers, effort);

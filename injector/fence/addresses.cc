@@ -142,10 +142,7 @@ void Addresses::find_undefined() {
   const RegisterAccesses accesses(function_, flow_, registers_);
   RegisterLiveness liveness(flow_, accesses, effort);
   for (std::uint32_t r = 0; r < registers_.count(); ++r) {
-    bool is_undefined = effort.is_spent();
-    if (!is_undefined && !registers_.is_predicate(r))
-      liveness.for_each_block(r, [&](std::uint32_t block) { is_undefined |= block == 0; });
-    if (is_undefined || effort.is_spent()) residues_[r] = unknown();
+    if (!registers_.is_predicate(r) && liveness.is_live_at_beginning(r)) residues_[r] = unknown();
   }
 }
 

@@ -60,31 +60,39 @@ std::string loose_opcode(const ptx::Module& module, const Instruction& barrier) 
 
 }  // namespace
 
-Meetings::Meetings(const ptx::Function& function)
-    : function_(function),
-      effort_(Effort::for_text(function.span.end - function.span.begin)),
-      flow_(function, &effort_),
-      all_(function, flow_, {.parameters_vary = !function.is_entry, .takes_turns = true}),
-      staying_flow_(flow_.without(ways_to_end(function, flow_, all_))),
-      staying_(function, staying_flow_, {.takes_turns = true}) {}
+Meetings::Flows::Flows(const ptx::Function& function)
+    : effort(Effort::for_text(function.span.end - function.span.begin)),
+      flow(function, &effort),
+      all(function, flow, {.parameters_vary = !function.is_entry, .takes_turns = true}),
+      staying_flow(flow.without(ways_to_end(function, flow, all))),
+      staying(function, staying_flow, {.takes_turns = true}) {}
 
-bool Meetings::are_others_together(std::uint32_t barrier) const {
-  const BarrierKind kind = barrier_kind(function_.instructions[barrier]);
-  return kind.whole_block && kind.named_by_number && are_together(staying_, barrier);
+const Meetings::Flows& Meetings::flows() {
+  if (flows_ == nullptr) flows_ = std::make_unique<const Flows>(function_);
+  return *flows_;
 }
 
-bool Meetings::are_together(const Uniformity& uniformity, std::uint32_t instruction) const {
-  if (!function_.is_entry || function_.instructions[instruction].guard || effort_.is_spent())
+bool Meetings::are_all_together(std::uint32_t instruction) {
+  return are_together(flows().all, instruction);
+}
+
+bool Meetings::are_others_together(std::uint32_t barrier) {
+  const BarrierKind kind = barrier_kind(function_.instructions[barrier]);
+  return kind.whole_block && kind.named_by_number && are_together(flows().staying, barrier);
+}
+
+bool Meetings::are_together(const Uniformity& uniformity, std::uint32_t instruction) {
+  if (!function_.is_entry || function_.instructions[instruction].guard ||
+      flows().effort.is_spent()) {
     return false;
-  const Scope apart = uniformity.apart_in(flow_.block_of(instruction));
+  }
+  const Scope apart = uniformity.apart_in(flows().flow.block_of(instruction));
   return apart == Scope::kBlock || apart == Scope::kWarp;
 }
 
-std::vector<ptx::Edit> make_barriers_safe(const ptx::Module& module,
-                                          const ptx::Function& function) {
+std::vector<ptx::Edit> make_barriers_safe(const ptx::Module& module, const ptx::Function& function,
+                                          Meetings& meetings) {
   std::vector<ptx::Edit> edits;
-  if (std::ranges::none_of(function.instructions, is_aligned)) return edits;
-  const Meetings meetings(function);
   for (std::uint32_t i = 0; i < function.instructions.size(); ++i) {
     const Instruction& instruction = function.instructions[i];
     if (!is_aligned(instruction) || meetings.are_all_together(i)) continue;

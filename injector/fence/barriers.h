@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "injector/analysis/control_flow.h"
@@ -13,34 +14,40 @@
 
 namespace slate::injector {
 
-/// To which instructions the lanes of a warp come together.
+/// To which instructions the lanes of a warp come together. The function is looked at with the
+/// first question.
 class Meetings {
  public:
   /// Requires: the function outlives it.
-  explicit Meetings(const ptx::Function& function);
-  Meetings(const Meetings&) = delete;
-  Meetings& operator=(const Meetings&) = delete;
+  explicit Meetings(const ptx::Function& function) : function_(function) {}
 
   /// Whether all lanes that the warp has come to the instruction together.
-  bool are_all_together(std::uint32_t instruction) const { return are_together(all_, instruction); }
+  bool are_all_together(std::uint32_t instruction);
   /// Whether those do that have not ended by then. The barrier must wait for the whole block: then
   /// it waits for the lanes that are about to end in any case.
-  bool are_others_together(std::uint32_t barrier) const;
+  bool are_others_together(std::uint32_t barrier);
 
  private:
-  bool are_together(const Uniformity& uniformity, std::uint32_t instruction) const;
+  struct Flows {
+    explicit Flows(const ptx::Function& function);
+    Effort effort;
+    const ControlFlow flow;
+    const Uniformity all;
+    const ControlFlow staying_flow;  // without the ways of lanes that end
+    const Uniformity staying;
+  };
+
+  const Flows& flows();
+  bool are_together(const Uniformity& uniformity, std::uint32_t instruction);
 
   const ptx::Function& function_;
-  Effort effort_;
-  const ControlFlow flow_;
-  const Uniformity all_;
-  const ControlFlow staying_flow_;  // without the ways of lanes that end
-  const Uniformity staying_;
+  std::unique_ptr<const Flows> flows_;
 };
 
 /// What is to change in a function that is no worker. Its aligned barriers stay as they are, wait
 /// for the warp's lanes first, or lose `.aligned`. Of workers the injector knows that they need
-/// none of it.
-std::vector<ptx::Edit> make_barriers_safe(const ptx::Module& module, const ptx::Function& function);
+/// none of it. `meetings`: of the function.
+std::vector<ptx::Edit> make_barriers_safe(const ptx::Module& module, const ptx::Function& function,
+                                          Meetings& meetings);
 
 }  // namespace slate::injector

@@ -165,21 +165,13 @@ class Clearer {
       for (const Variable& variable : *variables) {
         if (variable.space != Space::kReg) continue;
         for (std::uint32_t i = 0; i < variable.vector; ++i, ++number) {
-          if (!is_live(number, liveness, effort)) continue;
+          if (!liveness.is_live_at_beginning(number)) continue;
           clear_register(variable, i, variables == &function_.variables);
         }
       }
     }
-    if (is_live(accesses.carry(), liveness, effort))
+    if (liveness.is_live_at_beginning(accesses.carry()))
       add(expand("\tadd.cc.u32 ~fc, ~fc, 0;\n"), false);
-  }
-
-  /// At the function's beginning; true where it is not known.
-  static bool is_live(std::uint32_t number, RegisterLiveness& liveness, const Effort& effort) {
-    bool is_live = false;
-    if (!effort.is_spent())
-      liveness.for_each_block(number, [&](std::uint32_t block) { is_live |= block == 0; });
-    return is_live || effort.is_spent();
   }
 
   static std::string zero_of(std::string_view name, ptx::Type type) {

@@ -279,7 +279,8 @@ class Fencer {
     const Plan& plan = *plans_[index];
     const bool publishes = function.is_entry && calls(index);
     const bool clears_shared = function.is_entry && reads_shared(index);
-    ShuffleEdits shuffles = make_shuffles_safe(module_, function);
+    Meetings meetings(function);
+    ShuffleEdits shuffles = make_shuffles_safe(module_, function, meetings);
     const bool is_plain = !plan.may_end && !publishes && !has_hints(plan) &&
                           !has_barriers(function) && !clears_shared && clearings_[index].empty() &&
                           shuffles.edits.empty();
@@ -310,7 +311,7 @@ class Fencer {
     if (publishes) insert(behind_locals(function), "\n" + publish(function) + "\t");
     write_checks(function, plan, around);
     if (!is_worker(function)) {
-      for (ptx::Edit& edit : make_barriers_safe(module_, function))
+      for (ptx::Edit& edit : make_barriers_safe(module_, function, meetings))
         edits_.push_back(std::move(edit));
     }
     insert(function.body.end - 1, ending_text(kind, function, index, !plan.sites.empty()));

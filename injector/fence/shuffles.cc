@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string_view>
 
-#include "injector/fence/barriers.h"
 #include "injector/fence/member_text.h"
 #include "injector/forms/ptx_template.h"
 
@@ -63,10 +62,9 @@ std::string clear_result(const Instruction& shuffle) {
 
 }  // namespace
 
-ShuffleEdits make_shuffles_safe(const ptx::Module& module, const ptx::Function& function) {
+ShuffleEdits make_shuffles_safe(const ptx::Module& module, const ptx::Function& function,
+                                Meetings& meetings) {
   ShuffleEdits result;
-  if (std::ranges::none_of(function.instructions, is_checked)) return result;
-  const Meetings meetings(function);
   const auto insert = [&](std::uint32_t at, std::string text) {
     result.edits.push_back(ptx::insert_at(at, std::move(text)));
   };

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "injector/fence/barriers.h"
 #include "injector/ptx/module.h"
 #include "injector/ptx/printer.h"
 
@@ -18,7 +19,8 @@ struct ShuffleEdits {
 };
 
 /// What is to change in a function. Where all lanes of whole warps come to a shuffle, it costs a
-/// branch.
-ShuffleEdits make_shuffles_safe(const ptx::Module& module, const ptx::Function& function);
+/// branch. `meetings`: of the function.
+ShuffleEdits make_shuffles_safe(const ptx::Module& module, const ptx::Function& function,
+                                Meetings& meetings);
 
 }  // namespace slate::injector
