@@ -181,8 +181,10 @@ Result<void> fence_text(std::string text, std::vector<injector::TabledVariable> 
   const Parsed parsed = parse_own(std::move(text));
   if (!parsed) return std::unexpected(parsed.error());
   const FirstLaunch& first = request.launch;
-  injector::LaunchValues launch{
-      .parameters = first.parameters, .low = first.low, .bytes = first.bytes};
+  injector::LaunchValues launch{.parameters = first.parameters,
+                                .shared_bytes = first.shared_bytes,
+                                .low = first.low,
+                                .bytes = first.bytes};
   std::ranges::copy(first.grid, launch.grid);
   std::ranges::copy(first.block, launch.block);
   auto fenced = injector::fence(**parsed, {.names = injector::OwnNames::kExpected,

@@ -28,6 +28,7 @@ struct FirstLaunch {
   bool is_known = false;
   std::vector<std::byte> parameters{};
   std::uint32_t grid[3] = {}, block[3] = {};
+  std::uint32_t shared_bytes = 0;    // of dynamic shared memory
   std::uint64_t low = 0, bytes = 0;  // the main extent
 };
 

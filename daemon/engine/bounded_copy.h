@@ -23,6 +23,7 @@ class BoundedCopy {
   /// Whether it may stand in for the kernel in this launch.
   bool serves(const injector::LaunchValues& launch) {
     const bool is_same = has_last_ && launch.low == last_.low && launch.bytes == last_.bytes &&
+                         launch.shared_bytes == last_.shared_bytes &&
                          std::ranges::equal(launch.grid, last_.grid) &&
                          std::ranges::equal(launch.block, last_.block) &&
                          std::ranges::equal(launch.parameters, last_parameters_);

@@ -57,6 +57,7 @@ Result<FencedKernels::Fenced> FencedKernels::make(const FunctionRecord& kernel,
   const injector::LaunchValues first = launch();
   FirstLaunch copied{.is_known = true,
                      .parameters = {first.parameters.begin(), first.parameters.end()},
+                     .shared_bytes = first.shared_bytes,
                      .low = first.low,
                      .bytes = first.bytes};
   std::ranges::copy(first.grid, copied.grid);

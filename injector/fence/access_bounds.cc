@@ -312,7 +312,7 @@ BoundValues::Form BoundValues::total(const Form& a, const Form& b, Wide times) {
 BoundValues::Form BoundValues::linear(const BoundStep& step, const Interval& found) {
   if (found.low == found.high) return {.is_known = true, .constant = found.low};
   const Form none;
-  const bool has_others = step.op > BoundOp::kBlocks && !forms_.empty();
+  const bool has_others = step.op > BoundOp::kShared && !forms_.empty();
   const Form a = has_others ? forms_[step.a] : none, b = has_others ? forms_[step.b] : none;
   const auto same = [](const Interval& one, const Interval& other) {
     return one.low == other.low && one.high == other.high;
@@ -461,13 +461,15 @@ BoundValues::Interval BoundValues::leaf(const BoundStep& step) const {
       return is_axis ? exactly(launch_.block[step.value]) : Math::kEverything;
     case BoundOp::kBlocks:
       return is_axis ? exactly(launch_.grid[step.value]) : Math::kEverything;
+    case BoundOp::kShared:
+      return exactly(launch_.shared_bytes);
     default:
       return Math::kEverything;
   }
 }
 
 BoundValues::Interval BoundValues::of(const BoundStep& step) const {
-  if (step.op <= BoundOp::kBlocks || found_.empty()) return leaf(step);
+  if (step.op <= BoundOp::kShared || found_.empty()) return leaf(step);
   const Interval &a = found_[step.a], &b = found_[step.b], &c = found_[step.c];
   if (step.op == BoundOp::kEither) {
     if (Math::is_empty(a) || Math::is_empty(b)) return Math::is_empty(a) ? b : a;

@@ -24,6 +24,7 @@ enum class BoundOp : std::uint8_t {
   kParameter,  // `bits` bits at byte `value` of the parameters, without a sign
   kThreads,    // the block's threads along axis `value`
   kBlocks,     // the grid's blocks along axis `value`
+  kShared,     // the launch's bytes of dynamic shared memory
   kAdd,
   kSubtract,
   kMultiply,
@@ -81,6 +82,7 @@ struct LaunchValues {
   std::span<const std::byte> parameters{};
   std::uint32_t grid[3] = {1, 1, 1};
   std::uint32_t block[3] = {1, 1, 1};
+  std::uint32_t shared_bytes = 0;  // of dynamic shared memory
   /// The main extent.
   std::uint64_t low = 0;
   std::uint64_t bytes = 0;

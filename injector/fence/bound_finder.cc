@@ -28,6 +28,7 @@ bool is_function(const BoundStep& step) {
     case BoundOp::kParameter:
     case BoundOp::kThreads:
     case BoundOp::kBlocks:
+    case BoundOp::kShared:
       return true;
     case BoundOp::kIndex:
     case BoundOp::kRead:
@@ -132,9 +133,15 @@ std::uint32_t BoundFinder::parameter_at(const Operand& operand) const {
 }
 
 BoundClaim BoundFinder::has_threads(std::uint32_t axis, std::uint32_t threads) {
-  const std::uint32_t its_threads = add({.op = BoundOp::kThreads, .value = axis});
-  const std::uint32_t apart =
-      add({.op = BoundOp::kSubtract, .a = its_threads, .b = number(threads)});
+  return is_number(add({.op = BoundOp::kThreads, .value = axis}), threads);
+}
+
+BoundClaim BoundFinder::has_shared(std::uint32_t bytes) {
+  return is_number(add({.op = BoundOp::kShared}), bytes);
+}
+
+BoundClaim BoundFinder::is_number(std::uint32_t step, std::uint32_t number) {
+  const std::uint32_t apart = add({.op = BoundOp::kSubtract, .a = step, .b = this->number(number)});
   return {.kind = BoundClaim::Kind::kInVariable, .step = apart, .bytes = 1, .limit = 1};
 }
 

@@ -39,6 +39,8 @@ class BoundFinder {
   bool may_hold(const BoundClaim& claim) const;
   /// The claim that the block has so many threads along the axis.
   BoundClaim has_threads(std::uint32_t axis, std::uint32_t threads);
+  /// The claim that the block has so many bytes of dynamic shared memory.
+  BoundClaim has_shared(std::uint32_t bytes);
   /// The first byte of a parameter that is named in brackets.
   std::uint32_t parameter_at(const ptx::Operand& operand) const;
   /// The steps so far, of which those are left out that no claim needs. Those of the claims are
@@ -55,6 +57,7 @@ class BoundFinder {
   };
 
   std::uint32_t add(BoundStep step);
+  BoundClaim is_number(std::uint32_t step, std::uint32_t number);
   std::uint32_t number(std::int64_t value) { return add({.op = BoundOp::kNumber, .value = value}); }
   std::uint32_t read(std::uint32_t step, unsigned bits, bool is_signed);
   // The value of an operand of instruction `where`, as an instruction `at` behind it needs it.

@@ -8,6 +8,7 @@
 
 #include "injector/analysis/dominators.h"
 #include "injector/fence/bound_finder.h"
+#include "injector/fence/clearing.h"
 #include "injector/fence/fence_table.h"
 #include "injector/fence/loops.h"
 #include "injector/fence/moves.h"
@@ -108,7 +109,8 @@ class Planner {
         moves_(function, registers_, addresses_) {
     if (options.is_bounded) {
       finder_.emplace(function, flow_, registers_, addresses_, options.launch);
-      shared_.emplace(module, function);
+      shared_.emplace(module, function,
+                      options.launch == nullptr ? 0 : options.launch->shared_bytes);
     }
   }
 
@@ -230,12 +232,14 @@ void Planner::clear_shared() {
       shared_clearing(*shared_, *rehearsal_, stores_, reads_, ends, {block[0], block[1], block[2]});
   const bool can_name =
       std::ranges::all_of(plan_.clearing.parts, [&](const SharedClearing::Part& part) {
-        return part.variable->span.end <= function_.instructions.front().span.begin;
+        return part.variable->span.end <= entry_of(function_);
       });
   if (!can_name) plan_.clearing = {};
   is_for_block_ |= !plan_.clearing.is_whole && !reads_.empty();
   for (std::uint32_t axis = 0; is_for_block_ && axis < 3; ++axis)
     claims_.push_back(finder_->has_threads(axis, block[axis]));
+  if (is_for_block_ && shared_->has_dynamic())
+    claims_.push_back(finder_->has_shared(options_.launch->shared_bytes));
 }
 
 void Planner::walk() {
@@ -504,7 +508,7 @@ void Planner::note_shared(const Access& access, std::uint32_t at, const ptx::Var
   const bool may_be = access.space == MemorySpace::kShared || access.space == MemorySpace::kGeneric;
   if (!rehearsal_ || !may_be) return;
   if (variable != nullptr && variable->space != ptx::Space::kShared) return;
-  if (function_.instructions[at].opcode == "st" && plan_.effects[at].accesses.size() == 1)
+  if (only_stores(function_.instructions[at], plan_.effects[at]))
     stores_.push_back(at);
   else
     reads_.push_back({.at = at, .variable = variable});

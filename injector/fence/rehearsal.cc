@@ -57,6 +57,10 @@ void mark(const Range& range, std::vector<std::vector<bool>>& bytes) {
 
 }  // namespace
 
+bool only_stores(const Instruction& instruction, const InstructionEffect& effect) {
+  return instruction.opcode == "st" && !instruction.has("async") && effect.accesses.size() == 1;
+}
+
 /// Carries out one thread after the other. It has more than 15 members: the text in five views, the
 /// present thread's state, and what is kept from thread to thread.
 class Rehearser {
@@ -219,13 +223,12 @@ void Rehearser::decode(std::uint32_t at, const InstructionEffect& effect) {
     if (!is_generic && access.space != MemorySpace::kShared) continue;
     const ptx::Operand& address = *access.address;
     const bool is_known = access.amount == nullptr && address.parts.size() == 1;
-    decoded.accesses.push_back(
-        {.base = is_known ? source(address.parts[0]) : ThreadStep::Source{},
-         .offset = address.integer,
-         .bytes = is_known ? access.bytes : 0,
-         .align = access.align,
-         .is_generic = is_generic,
-         .only_stores = instruction.opcode == "st" && effect.accesses.size() == 1});
+    decoded.accesses.push_back({.base = is_known ? source(address.parts[0]) : ThreadStep::Source{},
+                                .offset = address.integer,
+                                .bytes = is_known ? access.bytes : 0,
+                                .align = access.align,
+                                .is_generic = is_generic,
+                                .only_stores = injector::only_stores(instruction, effect)});
   }
 }
 
@@ -387,8 +390,9 @@ std::optional<Range> Rehearser::place_of(const SharedAccess& access) const {
                            : true;
   std::uint64_t first = value.number + static_cast<std::uint64_t>(access.offset);
   if (!is_long) first = static_cast<std::uint32_t>(first);
+  const std::uint64_t its_bytes = variables_.bytes(value.base / 2);
   const bool fits =
-      access.bytes != 0 && access.bytes <= variable.bytes && first <= variable.bytes - access.bytes;
+      access.bytes != 0 && access.bytes <= its_bytes && first <= its_bytes - access.bytes;
   if (!fits || variable.align < access.align || first % access.align != 0) return std::nullopt;
   return Range{value.base / 2, first, first + access.bytes};
 }
@@ -489,11 +493,11 @@ Rehearsal::Rehearsal(const ptx::Function& function, const ControlFlow& flow,
                      std::span<const InstructionEffect> effects, const ThreadStep::Index& block)
     : rehearsed_(function.instructions.size()) {
   std::uint64_t bytes = 0;
-  for (const ptx::Variable* variable : variables.all()) {
-    bytes += variable->bytes;
+  for (std::uint32_t i = 0; i < variables.all().size(); ++i) {
+    bytes += variables.bytes(i);
     if (bytes > kMostSharedBytes) return;
-    filled_.emplace_back(variable->bytes, false);
-    read_.emplace_back(variable->bytes, false);
+    filled_.emplace_back(variables.bytes(i), false);
+    read_.emplace_back(variables.bytes(i), false);
   }
   if (function.instructions.empty() || !function.is_entry) return;
   is_complete_ = Rehearser(function, flow, registers, variables, effects, block, *this).carry_out();

@@ -38,6 +38,9 @@ struct FirstStore {
   SharedRange bytes;
 };
 
+/// Whether the instruction does nothing with memory but store to one place, at once.
+bool only_stores(const ptx::Instruction& instruction, const InstructionEffect& effect);
+
 class Rehearsal {
  public:
   /// `effects`: by instruction. Requires: the block has 1 to 1024 threads.

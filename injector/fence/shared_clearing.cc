@@ -26,14 +26,15 @@ bool is_apart(const Part& part, std::uint32_t variable, std::uint32_t threads,
 }
 
 /// The bytes in the largest pieces that there can be.
-std::optional<Part> part_of(const ptx::Variable& variable, const SharedRange& bytes,
+std::optional<Part> part_of(const SharedVariables& variables, const SharedRange& bytes,
                             std::uint32_t threads, const std::vector<FirstStore>& stores) {
+  const ptx::Variable& variable = *variables.all()[bytes.variable];
   for (const std::uint32_t piece : {16u, 8u, 4u, 1u}) {
     const Part part{.variable = &variable,
                     .first = bytes.first / piece * piece,
                     .end = (bytes.end + piece - 1) / piece * piece,
                     .piece = piece};
-    const bool fits = variable.align % piece == 0 && part.end <= variable.bytes &&
+    const bool fits = variable.align % piece == 0 && part.end <= variables.bytes(bytes.variable) &&
                       part.end - part.first <= kMostRounds * threads * piece;
     if (fits && is_apart(part, bytes.variable, threads, stores)) return part;
   }
@@ -73,7 +74,7 @@ class Chooser {
     is_wanted_.assign(is_wanted_.size(), true);
     is_whole_ = is_wanted_;
     std::uint64_t bytes = 0;
-    for (const ptx::Variable* variable : variables_.all()) bytes += variable->bytes;
+    for (std::uint32_t i = 0; i < variables_.all().size(); ++i) bytes += variables_.bytes(i);
     return bytes;
   }
 
@@ -82,7 +83,7 @@ class Chooser {
   SharedRange unknown_bytes(std::uint32_t variable, bool fills) const {
     SharedRange found{.variable = variable};
     if (!is_wanted_[variable]) return found;
-    for (std::uint64_t byte = 0; byte < variables_.all()[variable]->bytes; ++byte) {
+    for (std::uint64_t byte = 0; byte < variables_.bytes(variable); ++byte) {
       const bool is_read = is_whole_[variable] || rehearsal_.is_read(variable, byte);
       if (!is_read || (fills && rehearsal_.is_filled(variable, byte))) continue;
       if (found.end == 0) found.first = byte;
@@ -118,19 +119,14 @@ SharedClearing shared_clearing(const SharedVariables& variables, const Rehearsal
                         .threads = block[0] * block[1] * block[2],
                         .block = block,
                         .may_end_first = fence_ends || rehearsal.may_end_first()};
-  if (chooser.reads_anywhere()) {
-    const bool has_dynamic = std::ranges::any_of(
-        variables.all(), [](const ptx::Variable* variable) { return variable->bytes == 0; });
-    if (has_dynamic) return whole;
-    result.expected = chooser.want_all();
-  }
+  if (chooser.reads_anywhere()) result.expected = chooser.want_all();
   const bool stores_anywhere = std::ranges::any_of(stores, [&](std::uint32_t at) {
     return rehearsal.at(at).is_in_front && !rehearsal.at(at).is_within;
   });
   for (std::uint32_t i = 0; i < variables.all().size(); ++i) {
     const SharedRange bytes = chooser.unknown_bytes(i, !fence_ends);
     if (bytes.end == 0) continue;
-    const auto part = part_of(*variables.all()[i], bytes, result.threads, rehearsal.first_stores());
+    const auto part = part_of(variables, bytes, result.threads, rehearsal.first_stores());
     if (!part || stores_anywhere) return whole;
     result.parts.push_back(*part);
   }

@@ -77,10 +77,13 @@ const ThreadStep::Named ThreadStep::kNamed[] = {
     {"selp", Op::kSelect, 4},     {"setp", Op::kCompare, 3},
 };
 
-SharedVariables::SharedVariables(const ptx::Module& module, const ptx::Function& function)
-    : module_(module), function_(function) {
+SharedVariables::SharedVariables(const ptx::Module& module, const ptx::Function& function,
+                                 std::uint32_t dynamic_bytes)
+    : module_(module), function_(function), dynamic_bytes_(dynamic_bytes) {
   const auto add = [&](const ptx::Variable& variable) {
-    if (variable.space == ptx::Space::kShared && !index_of(variable)) all_.push_back(&variable);
+    if (variable.space != ptx::Space::kShared || index_of(variable)) return;
+    all_.push_back(&variable);
+    dynamics_ += variable.bytes == 0 ? 1 : 0;
   };
   for (const ptx::Variable& variable : function.variables) add(variable);
   for (const Instruction& instruction : function.instructions) {
@@ -88,6 +91,11 @@ SharedVariables::SharedVariables(const ptx::Module& module, const ptx::Function&
       if (operand.reference == Reference::kGlobal) add(module.variables[operand.index]);
     });
   }
+}
+
+std::uint64_t SharedVariables::bytes(std::uint32_t index) const {
+  const std::uint64_t own = all_[index]->bytes;
+  return own == 0 && dynamics_ == 1 ? dynamic_bytes_ : own;
 }
 
 std::optional<std::uint32_t> SharedVariables::of(const Operand& operand) const {

@@ -17,10 +17,15 @@ namespace slate::injector {
 /// The shared variables that a function names, and those that it declares.
 class SharedVariables {
  public:
-  /// Requires: the arguments outlive it.
-  SharedVariables(const ptx::Module& module, const ptx::Function& function);
+  /// `dynamic_bytes`: of the launch, for a variable without a size. Requires: the others outlive
+  /// it.
+  SharedVariables(const ptx::Module& module, const ptx::Function& function,
+                  std::uint32_t dynamic_bytes);
 
   const std::vector<const ptx::Variable*>& all() const { return all_; }
+  /// None of its own for one of several variables without a size, which lie at one place.
+  std::uint64_t bytes(std::uint32_t index) const;
+  bool has_dynamic() const { return dynamics_ != 0; }
   /// The index of the variable that the operand names.
   std::optional<std::uint32_t> of(const ptx::Operand& operand) const;
   std::optional<std::uint32_t> index_of(const ptx::Variable& variable) const;
@@ -28,6 +33,8 @@ class SharedVariables {
  private:
   const ptx::Module& module_;
   const ptx::Function& function_;
+  const std::uint32_t dynamic_bytes_;
+  std::uint32_t dynamics_ = 0;  // variables without a size
   std::vector<const ptx::Variable*> all_;
 };
 

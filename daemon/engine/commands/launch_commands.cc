@@ -79,7 +79,10 @@ Result<void> LaunchCommands::on(const Call<CommandType::kLaunch>& call) {
 
 injector::LaunchValues LaunchCommands::values_of(const Call<CommandType::kLaunch>& call,
                                                  device::AddressRange extent) {
-  injector::LaunchValues launch{.parameters = call.tail, .low = extent.base, .bytes = extent.bytes};
+  injector::LaunchValues launch{.parameters = call.tail,
+                                .shared_bytes = call.body.dynamic_shared_bytes,
+                                .low = extent.base,
+                                .bytes = extent.bytes};
   std::ranges::copy(call.body.grid, launch.grid);
   std::ranges::copy(call.body.block, launch.block);
   return launch;

@@ -13,20 +13,26 @@ constexpr std::uint64_t kLow = 1 << 20;
 /// A thread of a row writes its byte behind the pointer in the parameters.
 injector::AccessBounds bytes_of_threads() {
   using injector::BoundOp;
-  return {.steps = {{},
-                    {.op = BoundOp::kParameter, .value = 0},
-                    {.op = BoundOp::kThreads, .value = 0},
-                    {.op = BoundOp::kIndex, .a = 2},
-                    {.op = BoundOp::kAdd, .a = 1, .b = 3}},
-          .claims = {{.step = 4, .bytes = 1}}};
+  return {
+      .steps = {{},
+                {.op = BoundOp::kParameter, .value = 0},
+                {.op = BoundOp::kThreads, .value = 0},
+                {.op = BoundOp::kIndex, .a = 2},
+                {.op = BoundOp::kAdd, .a = 1, .b = 3},
+                {.op = BoundOp::kShared}},
+      .claims = {
+          {.step = 4, .bytes = 1},
+          {.kind = injector::BoundClaim::Kind::kInVariable, .step = 5, .bytes = 1, .limit = 65}}};
 }
 
 class BoundedCopyTest : public testing::Test {
  protected:
-  bool serves(std::uint64_t pointer, std::uint32_t threads, std::uint64_t bytes = 100) {
+  bool serves(std::uint64_t pointer, std::uint32_t threads, std::uint64_t bytes = 100,
+              std::uint32_t shared_bytes = 64) {
     const std::array<std::uint64_t, 1> parameters = {pointer};
     return copy_.serves({.parameters = std::as_bytes(std::span(parameters)),
                          .block = {threads, 1, 1},
+                         .shared_bytes = shared_bytes,
                          .low = kLow,
                          .bytes = bytes});
   }
@@ -47,6 +53,7 @@ TEST_F(BoundedCopyTest, RemembersNoAnswerForAnotherLaunch) {
   EXPECT_FALSE(serves(kLow, 100, 99)) << "another extent";
   EXPECT_FALSE(serves(kLow, 101)) << "another block";
   EXPECT_FALSE(serves(kLow + 1, 100)) << "other parameters";
+  EXPECT_FALSE(serves(kLow, 100, 100, 65)) << "other shared memory";
   EXPECT_TRUE(serves(kLow, 100));
 }
 

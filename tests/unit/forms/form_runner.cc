@@ -159,6 +159,7 @@ injector::LaunchValues FormRunner::values_of(const Prepared& prepared) const {
   return {.parameters = prepared.parameters,
           .grid = {spec.grid.x, spec.grid.y, spec.grid.z},
           .block = {spec.block.x, spec.block.y, spec.block.z},
+          .shared_bytes = spec.dynamic_shared_bytes,
           .low = main_extent().base,
           .bytes = main_extent().bytes};
 }

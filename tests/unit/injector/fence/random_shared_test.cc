@@ -20,7 +20,11 @@ constexpr std::uint32_t kSlots = 256;  // words of the result, one a thread of e
 /// not matter which thread is first; and it does not store to what it reads before a barrier.
 class RandomSharedKernel {
  public:
-  explicit RandomSharedKernel(std::uint64_t seed) : random_(seed) {}
+  explicit RandomSharedKernel(std::uint64_t seed)
+      : random_(seed), dynamic_bytes_(chance(3) ? 4 * (16 + 8 * pick(4)) : 0) {}
+
+  /// Of `two`; 0: it has a size.
+  std::uint32_t dynamic_bytes() const { return static_cast<std::uint32_t>(dynamic_bytes_); }
 
   std::string text() {
     known_ = {"%r3", "%r4", "%r5", "%r6"};
@@ -36,19 +40,23 @@ class RandomSharedKernel {
       barrier();
     }
     reads();
+    const int align = 4 << pick(3);
+    const std::string two =
+        fmt::format(".shared .align {} .b8 two[{}];\n", align, 4 * (16 + 8 * pick(4)));
+    const std::string dynamic = fmt::format(".extern .shared .align {} .b8 two[];\n", align);
     return fmt::format(
-        ".version 8.7\n.target sm_90\n.address_size 64\n"
+        ".version 8.7\n.target sm_90\n.address_size 64\n{6}"
         ".visible .entry kernel(.param .u64 p, .param .u32 n)\n{{\n"
         ".reg .pred %p<{0}>;\n.reg .b32 %r<{0}>;\n.reg .b64 %rd<{0}>;\n"
-        ".shared .align {1} .b8 one[{2}];\n.shared .align {1} .b8 two[{3}];\n"
+        ".shared .align {1} .b8 one[{2}];\n"
         "ld.param.u64 %rd1, [p];\nld.param.u32 %r1, [n];\ncvta.to.global.u64 %rd1, %rd1;\n"
         "mov.u32 %r2, %ctaid.x;\nmov.u32 %r3, %tid.x;\nmov.u32 %r4, %tid.y;\n"
         "mov.u32 %r5, %ntid.x;\nmad.lo.u32 %r6, %r4, %r5, %r3;\nmov.u32 %r9, 0;\n"
-        "mad.lo.u32 %r7, %r2, {4}, %r6;\nmul.wide.u32 %rd2, %r7, 4;\nadd.s64 %rd3, %rd1, %rd2;\n"
-        "ld.global.u32 %r7, [%rd3];\nld.global.u32 %r8, [%rd3+{5}];\n{6}"
+        "mad.lo.u32 %r7, %r2, {3}, %r6;\nmul.wide.u32 %rd2, %r7, 4;\nadd.s64 %rd3, %rd1, %rd2;\n"
+        "ld.global.u32 %r7, [%rd3];\nld.global.u32 %r8, [%rd3+{4}];\n{5}"
         "st.global.u32 [%rd3], %r9;\nEND:\nret;\n}}\n",
-        next_, 4 << pick(3), 4 * (16 + 8 * pick(16)), 4 * (16 + 8 * pick(4)), kSlots / 4,
-        4 * kSlots, body_);
+        next_, align, 4 * (16 + 8 * pick(16)), kSlots / 4, 4 * kSlots, body_,
+        dynamic_bytes_ == 0 ? two : dynamic);
   }
 
  private:
@@ -228,6 +236,7 @@ class RandomSharedKernel {
   }
 
   std::mt19937_64 random_;
+  const int dynamic_bytes_;
   std::string body_;
   int next_ = 20;
   std::vector<std::string> known_;  // registers with a number on every way here
@@ -248,7 +257,8 @@ TEST_P(RandomSharedTest, ABoundedCopyFindsAndStoresTheSame) {
   int bounded = 0;
   for (int i = 0; i < shared_kernels() && !HasFailure(); ++i) {
     const auto seed = static_cast<std::uint64_t>(GetParam()) * 1'000'000 + i;
-    const std::string text = RandomSharedKernel(seed).text();
+    RandomSharedKernel written(seed);
+    const std::string text = written.text();
     SCOPED_TRACE(fmt::format("seed {}:\n{}", seed, text));
     std::mt19937_64 random(seed);
     const auto number = [&](std::uint32_t below) {
@@ -262,6 +272,7 @@ TEST_P(RandomSharedTest, ABoundedCopyFindsAndStoresTheSame) {
         .entry = "kernel",
         .grid = {1 + number(4), 1, 1},
         .block = {number(2) == 0 ? 32 : 1 + number(32), rows, 1},
+        .shared_bytes = written.dynamic_bytes(),
         .arguments = {Argument::buffer(words), Argument::value(std::uint32_t{0})}};
     FormRunner runner(**device, text, 0, true, &kernel);
     const Outcome native = runner.run_native(kernel);

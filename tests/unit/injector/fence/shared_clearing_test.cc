@@ -18,7 +18,7 @@ class Copy {
   explicit Copy(std::string_view body,
                 std::string_view variables = ".shared .align 16 .b8 sh[256];") {
     const std::string text = fmt::format(
-        ".version 8.7\n.target sm_90\n.address_size 64\n"
+        ".version 8.7\n.target sm_90\n.address_size 64\n.extern .shared .align 16 .b8 dyn[];\n"
         ".visible .entry kernel(.param .u64 p, .param .u32 n)\n{{\n{}\n"
         ".reg .pred %p<9>;\n.reg .b16 %h<9>;\n.reg .b32 %r<30>, %t, %mine;\n.reg .b64 %rd<30>;\n"
         "mov.u32 %t, %tid.x;\nmov.u32 %mine, sh;\nmad.lo.u32 %mine, %t, 4, %mine;\n"
@@ -47,9 +47,10 @@ class Copy {
     if (plan.clearing.may_end_first) parts += "ends";
   }
 
-  bool hold(std::uint32_t threads, std::uint32_t rows = 1) const {
+  bool hold(std::uint32_t threads, std::uint32_t rows = 1, std::uint32_t shared = 256) const {
     LaunchValues launch = values(threads);
     launch.block[1] = rows;
+    launch.shared_bytes = shared;
     return injector::hold(verdict.bounds, launch);
   }
 
@@ -59,8 +60,11 @@ class Copy {
 
  private:
   LaunchValues values(std::uint32_t threads) const {
-    return {
-        .parameters = parameters_, .block = {threads, 1, 1}, .low = kClearedLow, .bytes = 1 << 20};
+    return {.parameters = parameters_,
+            .block = {threads, 1, 1},
+            .shared_bytes = 256,
+            .low = kClearedLow,
+            .bytes = 1 << 20};
   }
 
   // The pointer, without a sign and from its lowest byte on; n is 0.
@@ -172,6 +176,22 @@ TEST(SharedClearingTest, WhatAReadMayFindAnywhereIsAllOfTheBlocks) {
   EXPECT_EQ(Copy(kStore + kBarrier + anywhere).parts, "all of 256; ");
   EXPECT_EQ(Copy(kStore + kBarrier + anywhere, ".shared .align 16 .b8 sh[260];").parts,
             "sh[256..260) by 4; all of 260; ");
+}
+
+TEST(SharedClearingTest, DynamicMemoryHasTheLaunchsSize) {
+  const std::string element = "mov.u32 %r6, dyn;\nmad.lo.u32 %r6, %t, 4, %r6;\n";
+  const std::string store = element + "st.shared.u32 [%r6], %r2;\n";
+  const Copy filled(store + kBarrier + "ld.shared.u32 %r7, [%r6];\n");
+  EXPECT_EQ(filled.parts, "");
+  EXPECT_EQ(filled.verdict.counts.checks, 0u);
+  EXPECT_TRUE(filled.hold(kClearedThreads));
+  EXPECT_FALSE(filled.hold(kClearedThreads, 1, 255));
+  EXPECT_FALSE(filled.hold(kClearedThreads, 1, 512));
+  const Copy beyond(store + kBarrier + "ld.shared.u32 %r7, [%r6+4];\n");
+  EXPECT_EQ(beyond.verdict.counts.checks, 1u);
+  EXPECT_EQ(beyond.parts, "sh[0..256) by 16; all of 512; ");
+  EXPECT_TRUE(Copy(kStore + kBarrier + kRead).hold(kClearedThreads, 1, 0))
+      << "a kernel that names no dynamic memory";
 }
 
 TEST(SharedClearingTest, GenericAddressesCount) {
