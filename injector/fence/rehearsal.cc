@@ -20,7 +20,7 @@ using Ranges = std::vector<SharedRange>;
 
 /// In order, without gaps that are none.
 Ranges joined(Ranges ranges) {
-  std::ranges::sort(ranges);
+  std::ranges::sort(ranges, {}, [](const Range& of) { return std::pair(of.variable, of.first); });
   Ranges result;
   for (const Range& range : ranges) {
     if (!result.empty() && result.back().variable == range.variable &&

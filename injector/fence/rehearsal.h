@@ -4,7 +4,6 @@
 // towards not knowing. Immutable once built. Thread: any.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -29,7 +28,6 @@ struct Rehearsed {
 struct SharedRange {
   std::uint32_t variable = 0;
   std::uint64_t first = 0, end = 0;
-  auto operator<=>(const SharedRange&) const = default;
 };
 
 /// Bytes that a thread may store to in front of its first barrier.

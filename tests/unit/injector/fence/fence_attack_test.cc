@@ -228,8 +228,16 @@ class AttackRunner {
   AttackRunner(const Attack& attack, Setting setting, int seed)
       : attack_(attack), random_(static_cast<std::uint64_t>(seed)) {
     device_ = open_device(seed);
+    // Another launch than those to come, of the same blocks.
+    const KernelCase first = {
+        .name = attack_.name,
+        .entry = "attack",
+        .grid = {kBlocks, 1, 1},
+        .block = {kThreads, 1, 1},
+        .arguments = {Argument::buffer(std::vector<std::uint32_t>(kBlocks * kThreads, 7)),
+                      Argument::value(std::uint64_t{0}), Argument::value(kAll)}};
     runner_ = std::make_unique<FormRunner>(
-        *device_, module_text(attack, setting, reserved_shared(device_->info())), 0, true);
+        *device_, module_text(attack, setting, reserved_shared(device_->info())), 0, true, &first);
     for (const injector::FenceVerdict& entry : runner_->fenced().entries)
       EXPECT_EQ(entry.why_not, "") << entry.name;
     victim_ = {runner_->beyond_extent().base, 2 * kDepth};

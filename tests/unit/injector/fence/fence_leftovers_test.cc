@@ -220,9 +220,9 @@ std::vector<Look> half_filled_looks() {
        words, "", 512},
       {"OfThreadsThatEnd",
        begin +
-           "setp.eq.u32 %p1, %r4, %t;\nmov.u32 %r1, 0;\n@%p1 bra OVER;\n"
+           "setp.eq.u32 %p1, %r4, %t;\n@%p1 st.global.u32 [%mine], %r0;\n@%p1 exit;\n"
            "st.shared.u32 [%r3], %r0;\n" +
-           end + "OVER:\n",
+           end,
        words},
       {"InFrontOfABarrierOfAPart",
        begin + "setp.lt.u32 %p1, %t, 32;\n@%p1 bra OTHER;\nbar.sync 1, 32;\n"
