@@ -127,7 +127,10 @@ class Planner {
       ++plan_.counts.branches;
     }
     plan_.may_end |= !plan_.sites.empty();
-    if (rehearsal_) clear_shared();
+    if (rehearsal_)
+      clear_shared();
+    else if (has_no_shared() && !claims_.empty())
+      leave_shared();
     if (finder_) plan_.bounds = finder_->bounds(std::move(claims_));
     return std::move(plan_);
   }
@@ -136,6 +139,8 @@ class Planner {
   void find_effects();
   void rehearse();
   void clear_shared();
+  bool has_no_shared() const;
+  void leave_shared();
   void walk();
   void hoist();
   void enter(std::uint32_t block);
@@ -240,6 +245,24 @@ void Planner::clear_shared() {
     claims_.push_back(finder_->has_threads(axis, block[axis]));
   if (is_for_block_ && shared_->has_dynamic())
     claims_.push_back(finder_->has_shared(options_.launch->shared_bytes));
+}
+
+/// Whether the block of a launch like this one has no shared memory.
+bool Planner::has_no_shared() const {
+  const auto is_shared = [](const ptx::Variable& variable) {
+    return variable.space == ptx::Space::kShared;
+  };
+  const bool calls = std::ranges::any_of(
+      function_.instructions, [](const Instruction& each) { return each.opcode == "call"; });
+  return finder_ && options_.launch != nullptr && options_.launch->shared_bytes == 0 && !calls &&
+         std::ranges::none_of(function_.variables, is_shared) &&
+         std::ranges::none_of(module_.variables, is_shared);
+}
+
+/// What may read shared memory by a generic address finds none.
+void Planner::leave_shared() {
+  plan_.clearing.is_whole = false;
+  if (may_read_shared(plan_)) claims_.push_back(finder_->has_shared(0));
 }
 
 void Planner::walk() {

@@ -15,23 +15,27 @@ constexpr std::uint32_t kClearedThreads = 64;
 /// main extent.
 class Copy {
  public:
+  /// Without `variables` it has no dynamic memory either. `shared`: of the launch.
   explicit Copy(std::string_view body,
-                std::string_view variables = ".shared .align 16 .b8 sh[256];") {
+                std::string_view variables = ".shared .align 16 .b8 sh[256];",
+                std::uint32_t shared = 256) {
     const std::string text = fmt::format(
-        ".version 8.7\n.target sm_90\n.address_size 64\n.extern .shared .align 16 .b8 dyn[];\n"
+        ".version 8.7\n.target sm_90\n.address_size 64\n{}\n"
         ".visible .entry kernel(.param .u64 p, .param .u32 n)\n{{\n{}\n"
         ".reg .pred %p<9>;\n.reg .b16 %h<9>;\n.reg .b32 %r<30>, %t, %mine;\n.reg .b64 %rd<30>;\n"
-        "mov.u32 %t, %tid.x;\nmov.u32 %mine, sh;\nmad.lo.u32 %mine, %t, 4, %mine;\n"
+        "mov.u32 %t, %tid.x;\nmov.u32 %mine, {};\nmad.lo.u32 %mine, %t, 4, %mine;\n"
         "ld.param.u64 %rd1, [p];\nld.param.u32 %r1, [n];\n"
         "cvta.to.global.u64 %rd1, %rd1;\nld.global.u32 %r2, [%rd1];\n{}\nOUT:\nret;\n}}\n",
-        variables, body);
+        variables.empty() ? "" : ".extern .shared .align 16 .b8 dyn[];", variables,
+        variables.empty() ? "0" : "sh", body);
     const auto module = ptx::parse(text);
     EXPECT_TRUE(module) << module.error().message;
     const auto copied = with_bounded_copy(**module, "kernel");
     EXPECT_TRUE(copied);
     const auto both = ptx::parse(*copied);
     EXPECT_TRUE(both) << both.error().message;
-    const LaunchValues launch = values(kClearedThreads);
+    LaunchValues launch = values(kClearedThreads);
+    launch.shared_bytes = shared;
     const auto fenced = fence(**both, {.names = OwnNames::kExpected, .launch = &launch});
     EXPECT_TRUE(fenced) << fenced.error().message;
     verdict = fenced->entries.back();
@@ -60,11 +64,8 @@ class Copy {
 
  private:
   LaunchValues values(std::uint32_t threads) const {
-    return {.parameters = parameters_,
-            .block = {threads, 1, 1},
-            .shared_bytes = 256,
-            .low = kClearedLow,
-            .bytes = 1 << 20};
+    return {
+        .parameters = parameters_, .block = {threads, 1, 1}, .low = kClearedLow, .bytes = 1 << 20};
   }
 
   // The pointer, without a sign and from its lowest byte on; n is 0.
@@ -192,6 +193,19 @@ TEST(SharedClearingTest, DynamicMemoryHasTheLaunchsSize) {
   EXPECT_EQ(beyond.parts, "sh[0..256) by 16; all of 512; ");
   EXPECT_TRUE(Copy(kStore + kBarrier + kRead).hold(kClearedThreads, 1, 0))
       << "a kernel that names no dynamic memory";
+}
+
+TEST(SharedClearingTest, ABlockWithoutSharedMemoryIsNotLookedAt) {
+  const std::string rest =
+      "ld.global.u32 %r2, [%rd1+4];\nmul.wide.u32 %rd2, %r2, 4;\n"
+      "add.s64 %rd2, %rd1, %rd2;\nld.u32 %r3, [%rd2];\n";
+  const Copy none(rest, "", 0);
+  EXPECT_FALSE(none.is_whole);
+  EXPECT_TRUE(none.hold(kClearedThreads, 1, 0));
+  EXPECT_TRUE(none.hold(kClearedThreads - 1, 2, 0)) << "any block";
+  EXPECT_FALSE(none.hold(kClearedThreads, 1, 4));
+  EXPECT_TRUE(Copy(rest, "", 4).is_whole);
+  EXPECT_TRUE(Copy(rest, ".shared .align 16 .b8 sh[256];", 0).is_whole);
 }
 
 TEST(SharedClearingTest, GenericAddressesCount) {
