@@ -207,7 +207,10 @@ void Planner::find_effects() {
 
 /// Of a kernel that has shared memory, with the block of the launch.
 void Planner::rehearse() {
-  if (!finder_ || options_.launch == nullptr || shared_->all().empty()) return;
+  if (!finder_ || options_.launch == nullptr || shared_->all().empty() ||
+      shared_->all().size() > SharedVariables::kMost) {
+    return;
+  }
   const bool has_own = std::ranges::any_of(shared_->all(), [](const ptx::Variable* variable) {
     return variable->name.starts_with(kReservedPrefix);
   });

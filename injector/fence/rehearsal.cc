@@ -353,6 +353,8 @@ Rehearser::Ways& Rehearser::ways_of(std::uint32_t block) {
   if (!ways.is_loop) return ways;
   for (const std::uint32_t each : between) {
     const ControlFlow::Block& code = flow_.blocks()[each];
+    charge(code.end - code.first);
+    if (has_failed_) break;
     for (std::uint32_t i = code.first; i < code.end; ++i)
       std::ranges::copy(decoded_[i].writes, std::back_inserter(ways.written));
   }
@@ -365,7 +367,9 @@ Rehearser::Ways& Rehearser::ways_of(std::uint32_t block) {
 void Rehearser::access(std::uint32_t at, Truth truth) {
   const Decoded& decoded = decoded_[at];
   Rehearsed& all = result_.rehearsed_[at];
+  constexpr std::uint32_t kAtOnce = 16;  // bytes
   for (const SharedAccess& each : decoded.accesses) {
+    charge(each.bytes / kAtOnce);
     const auto place = place_of(each);
     if (!place) {
       all.is_within = false;
@@ -444,7 +448,7 @@ Rehearser::Changes Rehearser::changes_since(const Mark& mark) {
     if (std::exchange(scratch_[r].question, question_) != question_)
       changes.values.emplace_back(r, values_[r]);
   }
-  charge(changes.values.size());
+  charge(changes.values.size() + changes.stored.size());
   return changes;
 }
 
@@ -480,7 +484,7 @@ void Rehearser::join(const Mark& mark, const Changes& other) {
   for (const auto& [r, value] : other.values) {
     if (scratch_[r].other_question != question_ && values_[r] != value) set(r, {});
   }
-  charge(end - mark.trail + other.values.size());
+  charge(end - mark.trail + other.values.size() + stored_.size() - mark.stored);
   const Ranges mine{stored_.begin() + static_cast<std::ptrdiff_t>(mark.stored), stored_.end()};
   stored_.resize(mark.stored);
   const Ranges both = common(joined(mine), joined(other.stored));

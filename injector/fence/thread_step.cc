@@ -81,7 +81,8 @@ SharedVariables::SharedVariables(const ptx::Module& module, const ptx::Function&
                                  std::uint32_t dynamic_bytes)
     : module_(module), function_(function), dynamic_bytes_(dynamic_bytes) {
   const auto add = [&](const ptx::Variable& variable) {
-    if (variable.space != ptx::Space::kShared || index_of(variable)) return;
+    const bool is_shared = variable.space == ptx::Space::kShared;
+    if (!is_shared || all_.size() > kMost || index_of(variable)) return;
     all_.push_back(&variable);
     dynamics_ += variable.bytes == 0 ? 1 : 0;
   };

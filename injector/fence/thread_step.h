@@ -17,6 +17,8 @@ namespace slate::injector {
 /// The shared variables that a function names, and those that it declares.
 class SharedVariables {
  public:
+  static constexpr std::size_t kMost = 64;  // of more, all() has one more than these
+
   /// `dynamic_bytes`: of the launch, for a variable without a size. Requires: the others outlive
   /// it.
   SharedVariables(const ptx::Module& module, const ptx::Function& function,
