@@ -117,7 +117,8 @@ std::uint64_t all_memory(device::Device& device, const Config& config) {
 }
 
 /// Null without a swap.
-std::shared_ptr<Residency> residency_of(device::Device& device, const Config& config) {
+std::shared_ptr<Residency> residency_of(device::Device& device, const Config& config,
+                                        Trace& trace) {
   if (config.swap.bytes == 0) return nullptr;
   constexpr std::uint64_t kLargestPiece = 256 << 20, kLargestChunk = 1 << 30;
   // Modules and the driver's own objects take some of it, too.
@@ -140,7 +141,10 @@ std::shared_ptr<Residency> residency_of(device::Device& device, const Config& co
       HostPool::Settings{.pinned = config.swap_pinned.bytes,
                          .directory = config.swap_directory,
                          .chunk = std::clamp(std::bit_floor(std::max<std::uint64_t>(swap / 16, 1)),
-                                             piece, kLargestChunk)});
+                                             piece, kLargestChunk)},
+      [&trace](std::uint64_t session, bool out, std::uint64_t bytes, double ms) {
+        trace.memory_moved(session, out, bytes, ms);
+      });
 }
 
 nlohmann::json to_json(const Residency::Counts& counts) {
@@ -198,11 +202,11 @@ Engine::Engine(std::unique_ptr<device::Device> device, EngineLink link, Config c
       fence_(config_.fence == FenceChoice::kNever
                  ? nullptr
                  : std::make_shared<FenceMemory>(*device_, config_.fence, config_.unfenced)),
-      residency_(residency_of(*device_, config_)),
       images_(std::make_shared<ImageStore>(config_.image_store.bytes)),
       link_(std::move(link)),
       completer_(*device_),
       trace_(config_.trace_events),
+      residency_(residency_of(*device_, config_, trace_)),
       executor_(*device_, forms_, completer_, trace_,
                 policy_maker(config_.policy, config_.scheduler), config_.scheduler),
       profiles_(executor_, state_directory(config_.state_dir), device_->info().name),

@@ -95,14 +95,14 @@ class Engine {
   CallCounts unsupported_calls_;
   const std::shared_ptr<Exports> exports_ = std::make_shared<Exports>();
   const std::shared_ptr<LocalMemory> local_;
-  const std::shared_ptr<FenceMemory> fence_;    // null: no kernel is fenced
-  const std::shared_ptr<Residency> residency_;  // null: all memory is on the device
+  const std::shared_ptr<FenceMemory> fence_;  // null: no kernel is fenced
   const std::shared_ptr<ResumeOrder> order_ = std::make_shared<ResumeOrder>();
   const std::shared_ptr<StagingBudget> staging_ = std::make_shared<StagingBudget>();
   const std::shared_ptr<ImageStore> images_;
   const EngineLink link_;
   Completer completer_;
   Trace trace_;
+  const std::shared_ptr<Residency> residency_;  // null: all memory is on the device
   Executor executor_;
   ProfileKeeper profiles_;
   StallLog stalls_;

@@ -84,6 +84,18 @@ void Trace::launch_ends(const TraceLaunch& launch, double device_ms, std::uint32
        .reason = {}});
 }
 
+void Trace::memory_moved(std::uint64_t session, bool out, std::uint64_t bytes, double ms,
+                         scheduler::Time at) {
+  TraceEvent event{.at = at,
+                   .kind = out ? TraceKind::kMovedOut : TraceKind::kMovedIn,
+                   .launch = {},
+                   .device_ms = ms,
+                   .reason = {}};
+  event.launch.session = session;
+  event.launch.blocks = bytes;
+  add(event);
+}
+
 void Trace::resized(const TraceLaunch& launch, scheduler::Time at) {
   add({.at = at, .kind = TraceKind::kResized, .launch = launch, .reason = {}});
 }

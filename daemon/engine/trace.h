@@ -37,6 +37,8 @@ enum class TraceKind : std::uint8_t {
   kResumed,        // a launch is on the device again
   kDecision,       // reason, score
   kPolicy,         // reason: the policy's name
+  kMovedOut,  // a session's memory went to the host; blocks: bytes; device_ms: how long it took
+  kMovedIn,   // the same, back to the device
 };
 
 struct TraceEvent {
@@ -91,6 +93,10 @@ class Trace {
   void resized(const TraceLaunch& launch, scheduler::Time at = Clock::now());
   void retreated(const TraceLaunch& launch, scheduler::Time at = Clock::now());
   void resumed(const TraceLaunch& launch, scheduler::Time at = Clock::now());
+
+  /// Memory of a session was moved to the host, or back: `bytes` within `ms`, which end now.
+  void memory_moved(std::uint64_t session, bool out, std::uint64_t bytes, double ms,
+                    scheduler::Time at = Clock::now());
 
   /// Adds nothing for an empty `reason`. Requires: `reason` is static text. `score`: see
   /// scheduler::Decisions.

@@ -29,6 +29,7 @@ constexpr int kMachineTrack = 2;
 constexpr int kFirstSessionTrack = 10;
 constexpr int kFirstWaitingLane = 1;
 constexpr int kFirstKernelLane = 1000;
+constexpr int kMemoryLane = 2000;
 
 std::string in_quotes(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -167,6 +168,7 @@ class Writer {
     write_heads();
     write_scheduler();
     write_launches();
+    write_moves();
     write_holders();
     out_.resize(out_.size() - 2);  // the last comma
     out_ += "\n]}\n";
@@ -219,6 +221,7 @@ class Writer {
   void write_heads();
   void write_scheduler();
   void write_launches();
+  void write_moves();
   void write_kernel(const Life& life, int lane);
   void write_holders();
   void write_counts(Time at, Counts& shown);
@@ -290,6 +293,20 @@ void Writer::write_launches() {
       thread(track(session), kFirstWaitingLane + i, "waiting");
     for (int i = 0; i < lane.kernels.count(); ++i)
       thread(track(session), kFirstKernelLane + i, "kernels");
+  }
+}
+
+void Writer::write_moves() {
+  std::set<int> named;
+  for (const TraceEvent& event : snapshot_.events) {
+    const bool out = event.kind == TraceKind::kMovedOut;
+    if (!out && event.kind != TraceKind::kMovedIn) continue;
+    const int pid = track(event.launch.session);
+    const double took = event.device_ms * 1000;
+    if (named.insert(pid).second) thread(pid, kMemoryLane, "memory");
+    line(
+        R"({{"ph":"X","cat":"memory","name":"{}","ts":{:.3f},"dur":{:.3f},"pid":{},"tid":{},"args":{{"bytes":{}}}}})",
+        out ? "out" : "in", us(event.at) - took, took, pid, kMemoryLane, event.launch.blocks);
   }
 }
 

@@ -12,8 +12,9 @@ namespace slate::daemon {
 
 using Clock = std::chrono::steady_clock;
 
-Residency::Residency(device::Device& device, Settings settings, HostPool::Settings host)
-    : settings_(settings), host_(device, std::move(host)) {}
+Residency::Residency(device::Device& device, Settings settings, HostPool::Settings host,
+                     Listener listener)
+    : settings_(settings), host_(device, std::move(host)), listener_(std::move(listener)) {}
 
 std::uint64_t Residency::used() const {
   return taken_ + outside_ + unknown_;
@@ -290,7 +291,8 @@ void Residency::do_without(Tenant& tenant, std::uint64_t bytes) {
   tenant.missing_ = difference(tenant.missing_, bytes);
 }
 
-void Residency::note_move(bool out, std::uint64_t bytes, double ms) {
+void Residency::note_move(const Tenant& tenant, bool out, std::uint64_t bytes, double ms) {
+  if (listener_) listener_(tenant.spec_.session, out, bytes, ms);
   const MutexLock lock(mutex_);
   (out ? counts_.out_ms : counts_.in_ms) += ms;
   // Short moves say little of the link.

@@ -67,8 +67,12 @@ class Residency {
     scheduler::Time since_{}, used_{};
   };
 
-  /// `device` outlives it.
-  Residency(device::Device& device, Settings settings, HostPool::Settings host);
+  /// Hears of each move. Any thread.
+  using Listener =
+      std::function<void(std::uint64_t session, bool out, std::uint64_t bytes, double ms)>;
+  /// `device` outlives it. `listener` may be empty.
+  Residency(device::Device& device, Settings settings, HostPool::Settings host,
+            Listener listener = {});
   Residency(const Residency&) = delete;
   Residency& operator=(const Residency&) = delete;
 
@@ -121,7 +125,7 @@ class Residency {
   void do_without(Tenant& tenant, std::uint64_t bytes);
 
   /// A move of so many bytes took so long.
-  void note_move(bool out, std::uint64_t bytes, double ms);
+  void note_move(const Tenant& tenant, bool out, std::uint64_t bytes, double ms);
 
  private:
   std::uint64_t used() const SLATE_REQUIRES(mutex_);
@@ -131,6 +135,7 @@ class Residency {
 
   const Settings settings_;
   HostPool host_;
+  const Listener listener_;
   mutable Mutex mutex_;
   CondVar room_;
   std::vector<std::shared_ptr<Tenant>> tenants_ SLATE_GUARDED_BY(mutex_);

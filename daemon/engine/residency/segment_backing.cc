@@ -17,11 +17,12 @@ namespace {
 /// Tells the residency how long a move took.
 class Timed {
  public:
-  Timed(Residency& residency, bool out) : residency_(residency), out_(out) {}
+  Timed(Residency& residency, const Residency::Tenant& tenant, bool out)
+      : residency_(residency), tenant_(tenant), out_(out) {}
   ~Timed() {
     const std::chrono::duration<double, std::milli> took =
         std::chrono::steady_clock::now() - begin_;
-    if (bytes > 0) residency_.note_move(out_, bytes, took.count());
+    if (bytes > 0) residency_.note_move(tenant_, out_, bytes, took.count());
   }
   Timed(const Timed&) = delete;
   Timed& operator=(const Timed&) = delete;
@@ -30,6 +31,7 @@ class Timed {
 
  private:
   Residency& residency_;
+  const Residency::Tenant& tenant_;
   const bool out_;
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
@@ -301,7 +303,7 @@ Result<void> SegmentBacking::bring(const Needs& needs, const TakeRoom& take_room
       }
     }
   }
-  Timed timed(residency_, false);
+  Timed timed(residency_, *tenant_, false);
   Result<void> done;
   for (Piece* const piece : pieces) {
     const bool has_contents = piece->where == Where::kHost;
@@ -350,7 +352,7 @@ Result<void> SegmentBacking::move_out(std::uint64_t bytes, const Needs& needed) 
       sum += piece.where == Where::kDevice ? piece.range.bytes : 0;
     return sum;
   };
-  Timed timed(residency_, true);
+  Timed timed(residency_, *tenant_, true);
   Result<void> done;
   for (const auto& [base, segment] : order) {
     if (timed.bytes >= bytes || !done) break;
