@@ -17,6 +17,8 @@ CHOSEN = os.environ.get("SLATE_TEST_FRAMEWORKS", "").split() or PROGRAMS
 MIXED = ["torch_transformer", "torch_cnn", "gpt2_generate", "torch_matmul", "triton_kernels", "torch_graph", "jax_jit", "cupy_kernels"]
 SECONDS = 300
 STEPS = 1500  # of a training that lasts for some faults
+PART = 16  # GiB of the device, for programs that do not fit together
+LARGE_STEPS = 60  # of such a training
 OTHER_USER = 65531
 
 
@@ -69,6 +71,23 @@ class FrameworksTest(SlateTestCase):
                 out, err = process.communicate(timeout=SECONDS * SLOW)
                 with self.subTest(program=name, together=count):
                     self.check(name, process.returncode, out, err)
+        daemon.wait_until_idle()
+        daemon.stop()
+
+    def test_two_trainings_of_60_percent_of_the_memory_both_end(self):
+        training = command("torch_large") + [str(0.6 * PART), str(LARGE_STEPS)]
+        alone = subprocess.run(training, capture_output=True, text=True, timeout=SECONDS * SLOW)
+        if "ModuleNotFoundError" in alone.stderr:
+            self.skipTest("torch is not here")
+        daemon = self.daemon(extra=("--device-memory", "%dG" % PART, "--swap", "%dG" % (3 * PART)))
+        running = [daemon.start([binary("slatectl"), "run", "--"] + training) for _ in range(2)]
+        for process in running:
+            out, err = process.communicate(timeout=SECONDS * SLOW)
+            self.assertEqual(process.returncode, 0, err)
+            self.assertEqual(out, alone.stdout, err)
+        swap = daemon.status()["swap"]
+        self.assertGreater(swap["moved_in"], 0, swap)
+        print("%.1f GiB out, %.1f GiB in, %d times" % (swap["moved_out"] / 2**30, swap["moved_in"] / 2**30, swap["evictions"]))
         daemon.wait_until_idle()
         daemon.stop()
 
