@@ -21,8 +21,8 @@ class Choice {
     }
     if (next_ == nullptr) return decision_;
     decision_.next = next_->session;
-    std::uint64_t taken = rules_.outside;
-    std::uint64_t least = rules_.outside + next_->on_device - next_->spare + next_->missing;
+    needed_ = next_->on_device - next_->spare + next_->missing;
+    std::uint64_t taken = rules_.outside, least = rules_.outside + needed_;
     for (const SessionMemory& each : sessions_) {
       taken += each.on_device;
       if (&each != next_) least += each.on_device - each.movable;
@@ -99,12 +99,13 @@ class Choice {
     return false;
   }
 
-  /// A session that is moved out while it pauses waits for the way back at most as long as it has
-  /// paused already.
+  /// A session that is moved out while it pauses has paused for as long as the way out and back of
+  /// what the next one may take takes. What is short at present says little: it shrinks piece by
+  /// piece, and the session would have to leave for each short pause.
   bool is_idle(const SessionMemory& session) {
     if (session.busy) return false;
     const double both_ways =
-        2 * static_cast<double>(std::min(session.movable, short_)) / rules_.bytes_per_ms;
+        2 * static_cast<double>(std::min(session.movable, needed_)) / rules_.bytes_per_ms;
     return has_come(after(session.used, both_ways));
   }
 
@@ -122,7 +123,8 @@ class Choice {
   const MemoryRules& rules_;
   const Time now_;
   const SessionMemory* next_ = nullptr;
-  std::uint64_t short_ = 0;  // bytes for which nobody leaves yet
+  std::uint64_t needed_ = 0;  // bytes that the next session's command needs
+  std::uint64_t short_ = 0;   // bytes for which nobody leaves yet
   MemoryDecision decision_;
 };
 

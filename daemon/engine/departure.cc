@@ -59,8 +59,9 @@ bool Departure::finish_work() {
   of_.executor.flush(of_.parts.client());
   of_.parts.streams().watch_ends();
   of_.completer.leave(of_.group);
+  // A launch that was called back is not there, but goes on later.
   return of_.group.wait_empty(kMoment) && !of_.parts.can_go_on() &&
-         of_.parts.host_functions().none();
+         !of_.parts.launches().hold_any() && of_.parts.host_functions().none();
 }
 
 /// A module comes that cannot be fenced. With other users' sessions beside it the supervisor

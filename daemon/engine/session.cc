@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <thread>
+
 #include "base/log.h"
 #include "base/out_of_memory.h"
 #include "base/user_log.h"
@@ -251,13 +253,17 @@ bool Session::lost_client() {
   return watch_.ends();
 }
 
-/// Whether no work of the session is left on the device. Waits a moment for that.
+/// Whether no work of the session is left on the device. Waits a moment for that. A launch that was
+/// called back is not there, but goes on later.
 bool Session::finish_work() {
   constexpr std::chrono::milliseconds kMoment{5};
   executor_.flush(parts_.client());
   parts_.streams().watch_ends();
   completer_.leave(group_);
-  return group_.wait_empty(kMoment);
+  const bool is_empty = group_.wait_empty(kMoment);
+  parts_.launches().release_ended();
+  if (is_empty && parts_.launches().hold_any()) std::this_thread::sleep_for(kMoment);
+  return is_empty && !parts_.launches().hold_any();
 }
 
 /// Waits until no work of this session runs. Where the device cannot cancel work, that may take as

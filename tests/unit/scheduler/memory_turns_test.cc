@@ -75,8 +75,15 @@ TEST(MemoryTurnsTest, TurnsAreInProportionToWeights) {
 TEST(MemoryTurnsTest, AnIdleSessionLeavesOnceItHasPausedAsLongAsTheWayOutAndBackTakes) {
   std::vector<SessionMemory> sessions{working(1, 60, 0, 100), waiting(2, 60, 100)};
   sessions[0].busy = false;
-  EXPECT_TRUE(decide_memory(sessions, rules(), at(139)).leave.empty());
-  EXPECT_EQ(leaving(decide_memory(sessions, rules(), at(140))), std::vector<std::uint64_t>{1});
+  EXPECT_TRUE(decide_memory(sessions, rules(), at(219)).leave.empty());
+  EXPECT_EQ(leaving(decide_memory(sessions, rules(), at(220))), std::vector<std::uint64_t>{1});
+}
+
+TEST(MemoryTurnsTest, AShortPauseCostsNobodyHisPlaceWhereLittleIsShort) {
+  std::vector<SessionMemory> sessions{working(1, 60, 95, 100), waiting(2, 1, 100)};
+  sessions[0].busy = false;
+  sessions[1].on_device = sessions[1].movable = 40;
+  EXPECT_TRUE(decide_memory(sessions, rules(), at(110)).leave.empty());
 }
 
 TEST(MemoryTurnsTest, TheLeastRecentlyUsedOfTheIdleLeavesFirst) {
