@@ -57,5 +57,12 @@ TEST_F(BoundedCopyTest, RemembersNoAnswerForAnotherLaunch) {
   EXPECT_TRUE(serves(kLow, 100));
 }
 
+TEST_F(BoundedCopyTest, AnswersTheSameHoweverManyLaunchesCameBetween) {
+  for (int round = 0; round < 3; ++round) {
+    for (std::uint64_t i = 0; i < 5'000; ++i)
+      ASSERT_EQ(serves(kLow + i, 10), i <= 90) << "launch " << i << " of round " << round;
+  }
+}
+
 }  // namespace
 }  // namespace slate::daemon
