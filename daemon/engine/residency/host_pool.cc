@@ -169,12 +169,17 @@ Result<std::shared_ptr<HostPool::Chunk>> HostPool::make_chunk(std::uint64_t byte
 }
 
 Result<void> HostPool::grow_to(std::uint64_t bytes) {
+  return grow(bytes, settings_.chunk);
+}
+
+/// `chunk_bytes`: the most of a new chunk.
+Result<void> HostPool::grow(std::uint64_t bytes, std::uint64_t chunk_bytes) {
   const MutexLock growing(growing_);
   while (true) {
     const std::uint64_t present = counts().bytes;
     if (present >= bytes) return {};
-    auto chunk = make_chunk(
-        std::min(settings_.chunk, round_up(bytes - present, std::min(kGrain, settings_.chunk))));
+    auto chunk =
+        make_chunk(std::min(chunk_bytes, round_up(bytes - present, std::min(kGrain, chunk_bytes))));
     if (!chunk) return std::unexpected(chunk.error());
     const MutexLock lock(mutex_);
     bytes_ += (*chunk)->bytes();
@@ -194,6 +199,7 @@ void HostPool::grow_ahead(std::uint64_t bytes) {
 
 Result<HostPool::Extent> HostPool::take(std::uint64_t bytes) {
   const std::uint64_t size = round_up(bytes, kGrain);
+  const std::uint64_t chunk_bytes = std::max(size, settings_.chunk);
   while (true) {
     std::uint64_t present = 0;
     {
@@ -206,8 +212,9 @@ Result<HostPool::Extent> HostPool::take(std::uint64_t bytes) {
       }
       present = bytes_;
     }
-    if (const auto grown = grow_to(present + std::max(size, settings_.chunk)); !grown) {
-      if (const auto less = grow_to(present + size); !less) return std::unexpected(less.error());
+    if (const auto grown = grow(present + chunk_bytes, chunk_bytes); !grown) {
+      const auto less = grow(present + size, chunk_bytes);
+      if (!less) return std::unexpected(less.error());
     }
   }
 }

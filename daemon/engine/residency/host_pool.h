@@ -67,6 +67,7 @@ class HostPool {
 
  private:
   Result<std::shared_ptr<Chunk>> make_chunk(std::uint64_t bytes);
+  Result<void> grow(std::uint64_t bytes, std::uint64_t chunk_bytes);
   void run();
 
   device::Device& device_;
