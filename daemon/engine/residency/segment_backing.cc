@@ -168,6 +168,7 @@ void SegmentBacking::remove(Address base) {
       // Only a device that is lost refuses, and its engine is about to end.
       (void)device_.unmap(piece.range);
       if (piece.where == Where::kDevice) residency_.give(*tenant_, piece.range.bytes, false);
+  if (!segment.movable) residency_.unlock(*tenant_, on_device(segment));
     } else if (piece.where == Where::kHost) {
       if (is_left_) {
         residency_.host().leave(std::move(piece.host));
@@ -195,7 +196,14 @@ void SegmentBacking::lock(Address base) {
   const MutexLock lock(mutex_);
   Segment& segment = segments_.at(base);
   if (!std::exchange(segment.movable, false)) return;
-  residency_.lock(*tenant_, segment.bytes);
+std::uint64_t SegmentBacking::on_device(const Segment& segment) {
+  std::uint64_t bytes = 0;
+  for (const Piece& piece : segment.pieces)
+    bytes += piece.where == Where::kDevice ? piece.range.bytes : 0;
+  return bytes;
+}
+
+  residency_.lock(*tenant_, on_device(segment));
 }
 
 Address SegmentBacking::segment_at(Address address) const {
@@ -207,33 +215,35 @@ Address SegmentBacking::segment_at(Address address) const {
 }
 
 /// Bytes of the needed pieces that count.
-std::uint64_t SegmentBacking::sum(const Needs& needs,
-                                  const std::function<bool(const Piece&)>& counts) const {
+std::uint64_t SegmentBacking::sum(const Needs& needs, const Counts& counts) const {
   const MutexLock lock(mutex_);
   std::uint64_t bytes = 0;
   for (const auto& [base, segment] : segments_) {
     if (!needs.has(base)) continue;
-    for (const Piece& piece : segment.pieces) bytes += counts(piece) ? piece.range.bytes : 0;
+    for (const Piece& piece : segment.pieces)
+      bytes += counts(segment, piece) ? piece.range.bytes : 0;
   }
   return bytes;
 }
 
 std::uint64_t SegmentBacking::missing(const Needs& needs) const {
-  return sum(needs, [](const Piece& piece) {
+  return sum(needs, [](const Segment&, const Piece& piece) {
     return piece.where != Where::kDevice && piece.where != Where::kLinked;
   });
 }
 
 std::uint64_t SegmentBacking::linked(const Needs& needs) const {
-  return sum(needs, [](const Piece& piece) { return piece.where == Where::kLinked; });
+  return sum(needs, [](const Segment& segment, const Piece& piece) {
+    return piece.where == Where::kLinked && segment.movable;
+  });
 }
 
 std::uint64_t SegmentBacking::bytes_of(const Needs& needs) const {
-  return sum(needs, [](const Piece&) { return true; });
+  return sum(needs, [](const Segment&, const Piece&) { return true; });
 }
 
 std::uint64_t SegmentBacking::on_host() const {
-  return sum({.everything = true, .segments = {}}, [](const Piece& piece) {
+  return sum({.everything = true, .segments = {}}, [](const Segment&, const Piece& piece) {
     return piece.where == Where::kHost || piece.where == Where::kLinked;
   });
 }
@@ -242,9 +252,7 @@ std::uint64_t SegmentBacking::spare(const Needs& needs) const {
   const MutexLock lock(mutex_);
   std::uint64_t bytes = 0;
   for (const auto& [base, segment] : segments_) {
-    if (needs.has(base) || !segment.movable) continue;
-    for (const Piece& piece : segment.pieces)
-      bytes += piece.where == Where::kDevice ? piece.range.bytes : 0;
+    if (!needs.has(base) && segment.movable) bytes += on_device(segment);
   }
   return bytes;
 }
@@ -340,18 +348,13 @@ Result<void> SegmentBacking::move_out(std::uint64_t bytes, const Needs& needed) 
     const MutexLock lock(mutex_);
     for (auto& [base, segment] : segments_) {
       if (segment.movable) order.emplace_back(base, &segment);
+      if (!segment.movable) continue;
     }
   }
   std::ranges::stable_sort(order, [&](const auto& one, const auto& other) {
     return std::pair(needed.has(one.first), one.second->used) <
            std::pair(needed.has(other.first), other.second->used);
   });
-  const auto on_device = [](const Segment& segment) {
-    std::uint64_t sum = 0;
-    for (const Piece& piece : segment.pieces)
-      sum += piece.where == Where::kDevice ? piece.range.bytes : 0;
-    return sum;
-  };
   Timed timed(residency_, *tenant_, true);
   Result<void> done;
   for (const auto& [base, segment] : order) {

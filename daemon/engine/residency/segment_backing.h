@@ -105,10 +105,10 @@ class SegmentBacking {
   /// come stays. Errors: those of the device and of `take_room`.
   using TakeRoom = std::function<Result<Residency::Taken>(std::uint64_t bytes)>;
   Result<void> bring(const Needs& needs, const TakeRoom& take_room);
-  /// Bytes of the needed segments that kernels reach on the host.
+  /// Bytes of the needed segments that kernels reach on the host, and that may leave.
   std::uint64_t linked(const Needs& needs) const;
   std::uint64_t bytes_of(const Needs& needs) const;
-  /// What kernels reach on the host is out of reach again. Errors as move_out().
+  /// What kernels reach on the host, and may leave, is out of reach again. Errors as move_out().
   Result<void> unlink();
   /// Moves at least `bytes` out, the least recently used first, what is needed last. Fewer, where
   /// the rest may not leave. Errors: those of the device; kOutOfMemory without room on the host.
@@ -139,7 +139,9 @@ class SegmentBacking {
   void note_blank(const Segment& segment);
   Result<void> bring(Piece& piece, Where to);
   Result<void> bring(Piece& piece, const TakeRoom& take_room);
-  std::uint64_t sum(const Needs& needs, const std::function<bool(const Piece&)>& counts) const;
+  using Counts = std::function<bool(const Segment&, const Piece&)>;
+  std::uint64_t sum(const Needs& needs, const Counts& counts) const;
+  static std::uint64_t on_device(const Segment& segment);
   Result<void> move_out(Segment& segment, std::uint64_t bytes);
   Result<void> move_out_whole(Segment& segment);
   Result<void> put_on_host(Piece& piece);
