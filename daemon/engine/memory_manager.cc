@@ -111,10 +111,24 @@ Result<void> MemoryManager::map_past(const PastMemory::Segment& segment) {
   return restored;
 }
 
+/// A segment without a block is not made again: the allocation that it was mapped for, or its own
+/// end, was under way when the engine died.
+bool MemoryManager::forget_unused(const PastMemory::Segment& segment,
+                                  const std::set<device::Address>& blocks) {
+  const auto first = blocks.lower_bound(segment.range.base);
+  if (first != blocks.end() && segment.range.contains(*first, 1)) return false;
+  if (backing_) backing_->forget(segment.pieces);
+  if (notes_ != nullptr) notes_->unmapped(segment.range.base);
+  return true;
+}
+
 Result<void> MemoryManager::map_past(const PastMemory& past) {
+  std::set<device::Address> blocks;
+  for (const PastMemory::Block& each : past.blocks) blocks.insert(each.range.base);
   for (const PastMemory::Segment& each : past.segments) {
     if (!arena_.contains(each.range.base, each.range.bytes))
       return fail(ErrorCode::kInvalidValue, "memory outside of its arena");
+    if (forget_unused(each, blocks)) continue;
     const auto mapped = map_past(each);
     if (!mapped) return mapped;
     // It is there already, whatever others may have by now.
@@ -131,8 +145,6 @@ Result<void> MemoryManager::map_past(const PastMemory& past) {
     segment.used += each.range.bytes;
     (each.retired ? retired_ : live_).emplace(each.range.base, each.range.bytes);
   }
-  // The allocation that one was mapped for may not have come to its end.
-  (void)drop_empty_segments();
   for (const auto& segment : segments_) {
     if (!segment.second.dedicated) find_free_blocks(segment);
   }

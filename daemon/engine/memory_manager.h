@@ -200,6 +200,8 @@ class MemoryManager {
   static std::uint64_t most(const device::Device& device, std::uint64_t limit,
                             SegmentBacking* backing);
   Result<void> map_past(const PastMemory& past) SLATE_REQUIRES(mutex_);
+  bool forget_unused(const PastMemory::Segment& segment, const std::set<device::Address>& blocks)
+      SLATE_REQUIRES(mutex_);
   void find_free_blocks(const Segments::value_type& segment) SLATE_REQUIRES(mutex_);
   void add_live(device::Address address, std::uint64_t bytes) SLATE_REQUIRES(mutex_);
   enum class Around { kSlack, kNothing };  // what is mapped beside a segment

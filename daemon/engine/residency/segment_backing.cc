@@ -130,7 +130,7 @@ Result<void> SegmentBacking::add_past(AddressRange range, const std::vector<Past
       if (!done) break;
       piece.where = Where::kDevice;
       residency_.take_anyway(*tenant_, each.range.bytes);
-    } else if (each.saved >= 0) {
+    } else if (each.saved >= 0 && !each.is_blank) {
       auto extent = HostPool::adopt(each.saved, each.offset, each.range.bytes);
       if (!extent) {
         done = std::unexpected(extent.error());
@@ -151,11 +151,16 @@ Result<void> SegmentBacking::add_past(AddressRange range, const std::vector<Past
     segments_.emplace(range.base, std::move(segment));
   }
   show_whole();
-  if (!done) remove(range.base);
+  if (!done) drop(range.base, nullptr);  // the book is another engine's, as it is
   return done;
 }
 
-void SegmentBacking::remove(Address base) {
+void SegmentBacking::forget(const std::vector<PastPiece>& pieces) {
+  if (notes_ == nullptr) return;
+  for (const PastPiece& each : pieces) notes_->piece_gone(each.range.base);
+}
+
+void SegmentBacking::drop(Address base, PieceNotes* notes) {
   Segment segment;
   {
     const MutexLock lock(mutex_);
@@ -176,7 +181,7 @@ void SegmentBacking::remove(Address base) {
         residency_.host().give(std::move(piece.host));
       }
     }
-    if (notes_ != nullptr && !segment.is_one) notes_->piece_gone(piece.range.base);
+    if (notes != nullptr && !segment.is_one) notes->piece_gone(piece.range.base);
   }
   if (!segment.movable) residency_.unlock(*tenant_, segment.bytes);
   residency_.uncharge(*tenant_, segment.bytes);

@@ -44,7 +44,7 @@ class PieceNotes {
 struct PastPiece {
   device::AddressRange range;
   int memory = -1;           // as Device::export_memory() gave it; -1: not on the device
-  int saved = -1;            // memory of the host; with `memory`, too, it does not count
+  int saved = -1;            // memory of the host; with `memory`, or blank, it does not count
   std::uint64_t offset = 0;  // of the contents there
   bool is_blank = false;     // whether nothing was written there
 };
@@ -80,9 +80,12 @@ class SegmentBacking {
   Result<void> add(device::AddressRange segment, bool movable);
   /// A segment that is mapped already, also beyond the limits.
   void add_mapped(device::AddressRange segment);
-  /// A segment of another engine. Errors: those of Device::map_exported() and HostPool::adopt().
+  /// A segment of another engine. After an error its book is as it was. Errors: those of
+  /// Device::map_exported() and HostPool::adopt().
   Result<void> add_past(device::AddressRange segment, const std::vector<PastPiece>& pieces);
-  void remove(device::Address segment);
+  /// Pieces of another engine whose segment is not needed.
+  void forget(const std::vector<PastPiece>& pieces);
+  void remove(device::Address segment) { drop(segment, notes_); }
   /// Whether kernels reach all of it.
   bool is_mapped(device::Address segment) const;
   /// The segment stays from now on. Requires: is_mapped().
@@ -138,6 +141,8 @@ class SegmentBacking {
   std::vector<Piece> cut(device::AddressRange segment) const;
   void note_blank(const Segment& segment);
   Result<void> bring(Piece& piece, Where to);
+  void drop(device::Address segment, PieceNotes* notes);
+  HostPool::Extent put(Piece& piece, Where where, HostPool::Extent host);
   Result<void> bring(Piece& piece, const TakeRoom& take_room);
   using Counts = std::function<bool(const Segment&, const Piece&)>;
   std::uint64_t sum(const Needs& needs, const Counts& counts) const;
