@@ -26,8 +26,7 @@ Result<void> Moves::open() {
   return {};
 }
 
-Result<void> Moves::begin(const Place& to, const Place& from, std::uint64_t bytes,
-                          std::function<Result<void>()> then) {
+Result<void> Moves::begin(const Place& to, const Place& from, std::uint64_t bytes, Then then) {
   if (const auto opened = open(); !opened) return opened;
   while (under_way_.size() >= kMostUnderWay) {
     if (const auto ended = end_first(); !ended) return ended;
@@ -58,7 +57,7 @@ Result<void> Moves::end_first() {
     device_.wait_for_progress(std::chrono::microseconds(20));
   }
   device_.destroy_event(first.event);
-  return outcome ? first.then() : outcome;
+  return first.then(std::move(outcome));
 }
 
 Result<void> Moves::finish() {

@@ -1,6 +1,6 @@
 // Moves: copies between the device and the host on a stream apart from those of sessions. What is
-// to be done behind a copy is done once it has ended, while the next one runs. Thread: one at a
-// time.
+// to be done behind a copy is done once it has ended, or failed, while the next one runs. Thread:
+// one at a time.
 #pragma once
 
 #include <cstdint>
@@ -22,17 +22,20 @@ class Moves {
   Moves(const Moves&) = delete;
   Moves& operator=(const Moves&) = delete;
 
-  /// Begins a copy, behind those before, and lets at most one other be under way. `then` runs when
-  /// it has ended. Errors: those of the device, also of copies before; those of their `then`.
-  Result<void> begin(const Place& to, const Place& from, std::uint64_t bytes,
-                     std::function<Result<void>()> then);
+  /// Hears once how a copy ended that has begun. After kUnavailable it may still be under way.
+  /// Returns the error of the copy, if it has one.
+  using Then = std::function<Result<void>(Result<void> copied)>;
+  /// Begins a copy, behind those before, and lets at most one other be under way. Where this
+  /// returns an error, `then` hears nothing. Errors: those of the device, also of copies before;
+  /// those of their `then`.
+  Result<void> begin(const Place& to, const Place& from, std::uint64_t bytes, Then then);
   /// Waits for all copies. Errors: as above; kUnavailable when the device does not answer for 10 s.
   Result<void> finish();
 
  private:
   struct UnderWay {
     device::Event event;
-    std::function<Result<void>()> then;
+    Then then;
   };
 
   Result<void> open();

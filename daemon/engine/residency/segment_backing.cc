@@ -168,12 +168,12 @@ void SegmentBacking::drop(Address base, PieceNotes* notes) {
     SLATE_CHECK(!node.empty());
     segment = std::move(node.mapped());
   }
+  if (!segment.movable) residency_.unlock(*tenant_, on_device(segment));
   for (Piece& piece : segment.pieces) {
     if (piece.where == Where::kDevice || piece.where == Where::kLinked) {
       // Only a device that is lost refuses, and its engine is about to end.
       (void)device_.unmap(piece.range);
       if (piece.where == Where::kDevice) residency_.give(*tenant_, piece.range.bytes, false);
-  if (!segment.movable) residency_.unlock(*tenant_, on_device(segment));
     } else if (piece.where == Where::kHost) {
       if (is_left_) {
         residency_.host().leave(std::move(piece.host));
@@ -183,7 +183,6 @@ void SegmentBacking::drop(Address base, PieceNotes* notes) {
     }
     if (notes != nullptr && !segment.is_one) notes->piece_gone(piece.range.base);
   }
-  if (!segment.movable) residency_.unlock(*tenant_, segment.bytes);
   residency_.uncharge(*tenant_, segment.bytes);
   show_whole();
 }
@@ -197,10 +196,6 @@ bool SegmentBacking::is_mapped(Address base) const {
          });
 }
 
-void SegmentBacking::lock(Address base) {
-  const MutexLock lock(mutex_);
-  Segment& segment = segments_.at(base);
-  if (!std::exchange(segment.movable, false)) return;
 std::uint64_t SegmentBacking::on_device(const Segment& segment) {
   std::uint64_t bytes = 0;
   for (const Piece& piece : segment.pieces)
@@ -208,6 +203,10 @@ std::uint64_t SegmentBacking::on_device(const Segment& segment) {
   return bytes;
 }
 
+void SegmentBacking::lock(Address base) {
+  const MutexLock lock(mutex_);
+  Segment& segment = segments_.at(base);
+  if (!std::exchange(segment.movable, false)) return;
   residency_.lock(*tenant_, on_device(segment));
 }
 
@@ -270,19 +269,31 @@ void SegmentBacking::note_use(const Needs& needs) {
   }
 }
 
+/// Returns the host memory that the piece had.
+HostPool::Extent SegmentBacking::put(Piece& piece, Where where, HostPool::Extent host) {
+  const MutexLock lock(mutex_);
+  piece.where = where;
+  return std::exchange(piece.host, std::move(host));
+}
+
 /// Requires: there is room for it.
 Result<void> SegmentBacking::bring(Piece& piece, Where to) {
   const auto mapped =
       to == Where::kLinked ? device_.map_on_host(piece.range) : device_.map(piece.range);
   if (!mapped) return mapped;
-  const auto arrived = [this, &piece, to]() -> Result<void> {
-    piece.where = to;
+  const auto arrived = [this, &piece, to](Result<void> copied) -> Result<void> {
+    if (!copied) {
+      (void)device_.unmap(piece.range);
+      if (to == Where::kDevice) residency_.give(*tenant_, piece.range.bytes, false);
+      return copied;
+    }
     if (notes_ != nullptr && to == Where::kDevice) notes_->piece_on_device(piece.range);
     if (notes_ != nullptr && to == Where::kLinked) notes_->piece_linked(piece.range);
-    if (piece.host.is_there()) residency_.host().give(std::exchange(piece.host, {}));
+    const auto host = put(piece, to, {});
+    if (host.is_there()) residency_.host().give(host);
     return {};
   };
-  if (piece.where == Where::kNowhere) return arrived();
+  if (piece.where == Where::kNowhere) return arrived({});
   const auto begun = moves_.begin(Place::on_device(piece.range.base),
                                   Place::on_host(piece.host.memory()), piece.range.bytes, arrived);
   if (!begun) (void)device_.unmap(piece.range);
@@ -300,8 +311,11 @@ Result<void> SegmentBacking::bring(Piece& piece, const TakeRoom& take_room) {
     }
     const auto brought = bring(piece, Where::kDevice);
     if (brought) return brought;
+    if (brought.error().code != ErrorCode::kOutOfMemory) {
+      residency_.give(*tenant_, piece.range.bytes, false);
+      return brought;
+    }
     residency_.note_full(*tenant_, piece.range.bytes);
-    if (brought.error().code != ErrorCode::kOutOfMemory) return brought;
   }
 }
 
@@ -334,6 +348,7 @@ Result<void> SegmentBacking::unlink() {
   {
     const MutexLock lock(mutex_);
     for (auto& [base, segment] : segments_) {
+      if (!segment.movable) continue;
       for (Piece& piece : segment.pieces) {
         if (piece.where == Where::kLinked) pieces.push_back(&piece);
       }
@@ -353,7 +368,6 @@ Result<void> SegmentBacking::move_out(std::uint64_t bytes, const Needs& needed) 
     const MutexLock lock(mutex_);
     for (auto& [base, segment] : segments_) {
       if (segment.movable) order.emplace_back(base, &segment);
-      if (!segment.movable) continue;
     }
   }
   std::ranges::stable_sort(order, [&](const auto& one, const auto& other) {
@@ -394,51 +408,68 @@ Result<void> SegmentBacking::put_on_host(Piece& piece) {
   const Place to = Place::on_host(extent->memory());
   const auto begun =
       moves_.begin(to, Place::on_device(piece.range.base), piece.range.bytes,
-                   [this, &piece, extent = *extent]() -> Result<void> {
+                   [this, &piece, extent = *extent](Result<void> copied) -> Result<void> {
+                     // The device may still write there.
+                     if (!copied) {
+                       residency_.host().leave(extent);
+                       return copied;
+                     }
                      if (notes_ != nullptr)
                        notes_->piece_on_host(piece.range, extent.fd(), extent.offset);
-                     piece.host = extent;
-                     const Where was = std::exchange(piece.where, Where::kHost);
-                     const auto unmapped = device_.unmap(piece.range);
-                     if (unmapped && was == Where::kDevice)
-                       residency_.give(*tenant_, piece.range.bytes, true);
+                     const Where was = piece.where;
+                     put(piece, Where::kHost, extent);
+                     auto unmapped = device_.unmap(piece.range);
+                     if (was == Where::kDevice) residency_.give(*tenant_, piece.range.bytes, true);
                      return unmapped;
                    });
   if (!begun) residency_.host().give(std::move(*extent));
   return begun;
 }
 
+/// Takes host memory for the pieces, and copies them there. All or none of them are there then.
+Result<void> SegmentBacking::copy_to_host(std::vector<Piece>& pieces) {
+  Result<void> taken, copied;
+  for (Piece& piece : pieces) {
+    auto extent = residency_.host().take(piece.range.bytes);
+    if (!extent) taken = std::unexpected(extent.error());
+    if (!extent) break;
+    piece.host = std::move(*extent);
+    piece.where = Where::kHost;
+    copied = moves_.begin(Place::on_host(piece.host.memory()), Place::on_device(piece.range.base),
+                          piece.range.bytes, [](Result<void> ended) { return ended; });
+    if (!copied) break;
+  }
+  const auto finished = moves_.finish();
+  if (copied) copied = finished;
+  if (taken && copied) return {};
+  for (Piece& piece : pieces) {
+    if (!piece.host.is_there()) continue;
+    // Behind a copy that has failed the device may still write there.
+    if (copied) {
+      residency_.host().give(std::move(piece.host));
+    } else {
+      residency_.host().leave(std::move(piece.host));
+    }
+  }
+  return taken ? copied : taken;
+}
+
 /// A segment that was mapped by one call can only be unmapped as a whole.
 Result<void> SegmentBacking::move_out_whole(Segment& segment) {
   const AddressRange range = segment.pieces.front().range;
   std::vector<Piece> pieces = cut(range);
-  Result<void> done;
-  for (Piece& piece : pieces) {
-    auto extent = residency_.host().take(piece.range.bytes);
-    done = extent ? Result<void>() : std::unexpected(extent.error());
-    if (!done) break;
-    piece.host = std::move(*extent);
-    piece.where = Where::kHost;
-    done = moves_.begin(Place::on_host(piece.host.memory()), Place::on_device(piece.range.base),
-                        piece.range.bytes, [] { return Result<void>(); });
-    if (!done) break;
-  }
-  const auto finished = moves_.finish();
-  if (done) done = finished;
-  if (!done) {
-    for (Piece& piece : pieces) {
-      if (piece.host.is_there()) residency_.host().give(std::move(piece.host));
-    }
-    return done;
-  }
+  if (const auto copied = copy_to_host(pieces); !copied) return copied;
   for (const Piece& piece : pieces) {
     if (notes_ != nullptr) notes_->piece_on_host(piece.range, piece.host.fd(), piece.host.offset);
   }
   if (notes_ != nullptr) notes_->in_pieces(range.base);
-  segment.pieces = std::move(pieces);
-  segment.is_one = false;
-  const auto unmapped = device_.unmap(range);
-  if (unmapped) residency_.give(*tenant_, range.bytes, true);
+  {
+    const MutexLock lock(mutex_);
+    segment.pieces = std::move(pieces);
+    segment.is_one = false;
+  }
+  auto unmapped = device_.unmap(range);
+  residency_.give(*tenant_, range.bytes, true);
   return unmapped;
 }
 

@@ -88,7 +88,8 @@ class SegmentBacking {
   void remove(device::Address segment) { drop(segment, notes_); }
   /// Whether kernels reach all of it.
   bool is_mapped(device::Address segment) const;
-  /// The segment stays from now on. Requires: is_mapped().
+  /// The segment stays from now on where kernels reach it, also where that is on the host.
+  /// Requires: is_mapped().
   void lock(device::Address segment);
   /// Notes nothing from now on, as the session ends here.
   void stop_notes();
@@ -140,15 +141,16 @@ class SegmentBacking {
 
   std::vector<Piece> cut(device::AddressRange segment) const;
   void note_blank(const Segment& segment);
-  Result<void> bring(Piece& piece, Where to);
   void drop(device::Address segment, PieceNotes* notes);
   HostPool::Extent put(Piece& piece, Where where, HostPool::Extent host);
+  Result<void> bring(Piece& piece, Where to);
   Result<void> bring(Piece& piece, const TakeRoom& take_room);
   using Counts = std::function<bool(const Segment&, const Piece&)>;
   std::uint64_t sum(const Needs& needs, const Counts& counts) const;
   static std::uint64_t on_device(const Segment& segment);
   Result<void> move_out(Segment& segment, std::uint64_t bytes);
   Result<void> move_out_whole(Segment& segment);
+  Result<void> copy_to_host(std::vector<Piece>& pieces);
   Result<void> put_on_host(Piece& piece);
   void show_whole();
 
@@ -158,7 +160,7 @@ class SegmentBacking {
   PieceNotes* notes_;
   bool is_left_ = false;  // whether another engine goes on with what is on the host
   Moves moves_;
-  mutable Mutex mutex_;
+  mutable Mutex mutex_;  // also of what segments consist of, which the session's thread changes
   Segments segments_ SLATE_GUARDED_BY(mutex_);
   std::uint64_t uses_ = 0;
 };
