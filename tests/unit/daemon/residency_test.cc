@@ -1,0 +1,436 @@
+// Host memory for what is not on the device, and whose memory is there.
+#include "daemon/engine/residency/residency.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <future>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "daemon/engine/residency/host_pool.h"
+#include "tests/unit/daemon/fake_device.h"
+
+namespace slate::daemon {
+namespace {
+
+using namespace std::chrono_literals;
+
+class HostPoolTest : public testing::Test {
+ protected:
+  static constexpr std::uint64_t kChunk = 8 * kMiB;
+
+  HostPool::Counts counts() const { return pool_.counts(); }
+
+  FakeDevice device_;
+  HostPool pool_{device_, {.pinned = 0, .directory = "", .chunk = kChunk}};
+};
+
+TEST_F(HostPoolTest, WhatIsGivenBackIsTakenAgain) {
+  auto first = *pool_.take(2 * kMiB);
+  std::byte* const memory = first.memory();
+  std::memset(memory, 1, 2 * kMiB);
+  EXPECT_EQ(counts().used, 2 * kMiB);
+  EXPECT_EQ(counts().bytes, kChunk);
+  pool_.give(std::move(first));
+  EXPECT_EQ(counts().used, 0u);
+  const auto again = *pool_.take(2 * kMiB);
+  EXPECT_EQ(again.memory(), memory);
+  EXPECT_EQ(counts().bytes, kChunk) << "chunks stay";
+  pool_.give(again);
+}
+
+TEST_F(HostPoolTest, ExtentsAreRoundedUpToWhatADeviceMaps) {
+  const auto extent = *pool_.take(1);
+  EXPECT_EQ(extent.bytes, 2 * kMiB);
+  pool_.give(extent);
+  EXPECT_EQ(counts().used, 0u);
+}
+
+TEST_F(HostPoolTest, NeighboursThatAreFreeAreOneAgain) {
+  for (const auto& order :
+       std::vector<std::vector<int>>{{0, 1, 2, 3}, {3, 2, 1, 0}, {1, 3, 2, 0}}) {
+    std::vector<HostPool::Extent> parts;
+    for (int i = 0; i < 4; ++i) parts.push_back(*pool_.take(2 * kMiB));
+    for (const int which : order) pool_.give(parts[static_cast<std::size_t>(which)]);
+    const auto whole = *pool_.take(kChunk);
+    EXPECT_EQ(whole.offset, 0u);
+    EXPECT_EQ(counts().bytes, kChunk) << "no chunk is added";
+    pool_.give(whole);
+  }
+}
+
+TEST_F(HostPoolTest, ItGrowsWhenNoChunkHasRoom) {
+  const auto first = *pool_.take(6 * kMiB), second = *pool_.take(6 * kMiB);
+  EXPECT_NE(first.chunk, second.chunk);
+  EXPECT_EQ(counts().bytes, 2 * kChunk);
+  const auto third = *pool_.take(2 * kMiB);
+  EXPECT_EQ(third.chunk, first.chunk) << "what is left of the first";
+  for (const auto& each : {first, second, third}) pool_.give(each);
+}
+
+TEST_F(HostPoolTest, OneExtentMayBeLargerThanAChunk) {
+  const auto large = *pool_.take(3 * kChunk);
+  EXPECT_EQ(large.bytes, 3 * kChunk);
+  EXPECT_EQ(counts().bytes, 3 * kChunk);
+  std::memset(large.memory(), 1, large.bytes);
+  pool_.give(large);
+}
+
+TEST_F(HostPoolTest, ItGrowsAsFarAsIsWantedAndNoFurther) {
+  ASSERT_TRUE(pool_.grow_to(12 * kMiB));
+  EXPECT_EQ(counts().bytes, 12 * kMiB);
+  ASSERT_TRUE(pool_.grow_to(4 * kMiB));
+  EXPECT_EQ(counts().bytes, 12 * kMiB);
+}
+
+TEST_F(HostPoolTest, ItGrowsAheadByItself) {
+  pool_.grow_ahead(3 * kChunk);
+  const auto deadline = std::chrono::steady_clock::now() + 30s;
+  while (counts().bytes < 3 * kChunk && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(counts().bytes, 3 * kChunk);
+}
+
+TEST_F(HostPoolTest, AFolderThatDoesNotExistIsRefused) {
+  HostPool pool(device_, {.pinned = 0, .directory = "/nonexistent/slate", .chunk = kChunk});
+  EXPECT_FALSE(pool.take(2 * kMiB));
+  EXPECT_FALSE(pool.grow_to(2 * kMiB));
+  EXPECT_EQ(pool.counts().bytes, 0u);
+}
+
+/// Files of this process may have so many bytes while it lives.
+class FileLimit {
+ public:
+  explicit FileLimit(rlim_t bytes) {
+    handler_ = ::signal(SIGXFSZ, SIG_IGN);
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    ::signal(SIGXFSZ, handler_);
+  }
+  FileLimit(const FileLimit&) = delete;
+  FileLimit& operator=(const FileLimit&) = delete;
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int) = nullptr;
+};
+
+TEST_F(HostPoolTest, AFolderWithoutRoomIsRefusedAndSmallerFilesAreTried) {
+  HostPool pool(device_, {.pinned = 0, .directory = testing::TempDir(), .chunk = kChunk});
+  const auto first = pool.take(2 * kMiB);
+  ASSERT_TRUE(first) << first.error().message;
+  {
+    const FileLimit limit(5 * kMiB);
+    EXPECT_FALSE(pool.take(kChunk));
+    EXPECT_EQ(pool.counts().bytes, kChunk);
+    EXPECT_EQ(pool.counts().used, 2 * kMiB);
+    const auto rest = pool.take(6 * kMiB);
+    ASSERT_TRUE(rest);
+    const auto small = pool.take(4 * kMiB);
+    ASSERT_TRUE(small) << "a whole chunk is no longer possible";
+    EXPECT_EQ(pool.counts().bytes, kChunk + 4 * kMiB);
+    pool.give(*rest);
+    pool.give(*small);
+  }
+  pool.give(*first);
+}
+
+TEST_F(HostPoolTest, ItIsPinnedOnlyUpToItsBound) {
+  {
+    HostPool pool(device_, {.pinned = 2 * kChunk, .directory = "", .chunk = kChunk});
+    ASSERT_TRUE(pool.grow_to(kChunk));
+    EXPECT_EQ(pool.counts().pinned, kChunk);
+    EXPECT_FALSE(device_.holds_nothing());
+    ASSERT_TRUE(pool.grow_to(4 * kChunk));
+    EXPECT_EQ(pool.counts().pinned, 2 * kChunk);
+    EXPECT_EQ(pool.counts().bytes, 4 * kChunk);
+  }
+  EXPECT_TRUE(device_.holds_nothing());
+}
+
+TEST_F(HostPoolTest, ALeftExtentIsNotUsedAgain) {
+  auto left = *pool_.take(2 * kMiB);
+  const auto chunk = left.chunk;
+  pool_.leave(std::move(left));
+  EXPECT_EQ(counts().used, 0u);
+  const auto rest = *pool_.take(6 * kMiB), more = *pool_.take(2 * kMiB);
+  EXPECT_EQ(rest.chunk, chunk);
+  EXPECT_NE(more.chunk, chunk) << "its first 2 MiB are somebody else's";
+  pool_.give(rest);
+  pool_.give(more);
+}
+
+TEST_F(HostPoolTest, AnotherPoolFindsTheSameBytesByTheDescriptor) {
+  auto before = *pool_.take(2 * kMiB), own = *pool_.take(4 * kMiB);
+  ASSERT_GT(own.offset, 0u);
+  std::memset(before.memory(), 1, before.bytes);
+  std::memset(own.memory(), 2, own.bytes);
+  const auto found = HostPool::adopt(own.fd(), own.offset, own.bytes);
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(std::memcmp(found->memory(), own.memory(), own.bytes), 0);
+  own.memory()[17] = std::byte{3};
+  EXPECT_EQ(found->memory()[17], std::byte{3});
+  pool_.leave(std::move(own));
+  pool_.give(std::move(before));
+  pool_.trim();
+  EXPECT_EQ(found->memory()[17], std::byte{3}) << "also when the pool has let go of it";
+  pool_.give(*found);
+  EXPECT_EQ(counts().used, 0u) << "it is no memory of this pool";
+  EXPECT_FALSE(HostPool::adopt(-1, 0, 2 * kMiB));
+}
+
+TEST_F(HostPoolTest, ChunksThatNothingUsesAreGivenBack) {
+  HostPool pool(device_, {.pinned = 4 * kChunk, .directory = "", .chunk = kChunk});
+  const auto first = *pool.take(2 * kMiB);
+  const auto second = *pool.take(kChunk);
+  pool.trim();
+  EXPECT_EQ(pool.counts().bytes, 2 * kChunk);
+  pool.give(second);
+  pool.trim();
+  EXPECT_EQ(pool.counts().bytes, kChunk);
+  EXPECT_EQ(pool.counts().pinned, kChunk);
+  pool.give(first);
+  pool.trim();
+  EXPECT_EQ(pool.counts().bytes, 0u);
+  EXPECT_EQ(pool.counts().pinned, 0u);
+}
+
+class ResidencyTest : public testing::Test {
+ protected:
+  static constexpr std::uint64_t kCapacity = 16 * kMiB, kSwap = 32 * kMiB;
+  using Tenant = std::shared_ptr<Residency::Tenant>;
+
+  ~ResidencyTest() override {
+    for (const Tenant& each : tenants_) leave(each);
+    const auto counts = residency_.counts();
+    EXPECT_EQ(counts.used, 0u);
+    EXPECT_EQ(counts.host.used, 0u);
+  }
+
+  Residency::Settings settings(double overhead = 0.05) const {
+    return {.capacity = kCapacity, .swap = kSwap, .piece = 2 * kMiB, .overhead = overhead};
+  }
+  Tenant enter(std::function<void()> wake = {}, std::function<bool()> busy = {}) {
+    tenants_.push_back(residency_.enter({.session = tenants_.size() + 1,
+                                         .weight = 1,
+                                         .priority = 0,
+                                         .wake = std::move(wake),
+                                         .busy = std::move(busy)}));
+    return tenants_.back();
+  }
+  /// A session that has so much on the device.
+  Tenant with(std::uint64_t bytes, std::function<void()> wake = {},
+              std::function<bool()> busy = {}) {
+    const Tenant tenant = enter(std::move(wake), std::move(busy));
+    EXPECT_TRUE(residency_.charge(*tenant, bytes));
+    EXPECT_TRUE(residency_.take_at_once(*tenant, bytes));
+    charged_[tenant.get()] = bytes;
+    return tenant;
+  }
+  void leave(const Tenant& tenant) {
+    if (tenant->on_device() > 0) residency_.give(*tenant, tenant->on_device(), false);
+    residency_.uncharge(*tenant, charged_[tenant.get()]);
+    residency_.leave(tenant);
+  }
+  Result<void> charge(const Tenant& tenant, std::uint64_t bytes) {
+    const auto done = residency_.charge(*tenant, bytes);
+    if (done) charged_[tenant.get()] += bytes;
+    return done;
+  }
+
+  FakeDevice device_;
+  Residency residency_{device_, settings(), {.pinned = 0, .directory = "", .chunk = 2 * kMiB}};
+  std::vector<Tenant> tenants_;
+  std::map<Residency::Tenant*, std::uint64_t> charged_;
+};
+
+TEST_F(ResidencyTest, WhatFitsOnTheDeviceNeedsNoSwap) {
+  const auto tenant = enter();
+  ASSERT_TRUE(charge(tenant, kCapacity));
+  EXPECT_FALSE(tenant->looks()) << "its commands pass without a look";
+}
+
+TEST_F(ResidencyTest, MoreThanCouldLeaveIsRefused) {
+  const auto one = enter(), other = enter();
+  ASSERT_TRUE(charge(one, kCapacity));
+  ASSERT_TRUE(charge(other, 8 * kMiB));
+  EXPECT_GE(residency_.counts().host.bytes, 8 * kMiB + kCapacity)
+      << "what is beyond the device, and as much as one session may need at once";
+  const auto refused = charge(other, 16 * kMiB);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kOutOfMemory);
+  EXPECT_TRUE(charge(other, 8 * kMiB)) << "what was refused is not charged";
+}
+
+TEST_F(ResidencyTest, WhatTheHostHasNoMemoryForIsRefusedAndNotCharged) {
+  Residency residency(device_, settings(),
+                      {.pinned = 0, .directory = "/nonexistent/slate", .chunk = 2 * kMiB});
+  const auto tenant = residency.enter({.session = 1, .wake = {}, .busy = {}});
+  ASSERT_TRUE(residency.charge(*tenant, kCapacity));
+  EXPECT_EQ(residency.charge(*tenant, 2 * kMiB).error().code, ErrorCode::kOutOfMemory);
+  residency.uncharge(*tenant, kCapacity);
+  residency.leave(tenant);
+}
+
+TEST_F(ResidencyTest, WhatIsChargeableIsJustWhatIsGranted) {
+  const auto one = enter(), other = enter();
+  for (const std::uint64_t outside : {0 * kMiB, 6 * kMiB}) {
+    residency_.take_outside(outside);
+    for (const std::uint64_t theirs : {0 * kMiB, 2 * kMiB, 14 * kMiB, 20 * kMiB}) {
+      ASSERT_TRUE(charge(other, theirs));
+      const std::uint64_t most = residency_.chargeable(*one);
+      EXPECT_FALSE(residency_.charge(*one, most + kMiB)) << theirs << " " << outside;
+      EXPECT_TRUE(residency_.charge(*one, most)) << theirs << " " << outside;
+      residency_.uncharge(*one, most);
+      residency_.uncharge(*other, std::exchange(charged_[other.get()], 0));
+    }
+    residency_.give_outside(outside);
+  }
+}
+
+TEST_F(ResidencyTest, NothingIsTakenAtOnceBeyondTheDevice) {
+  const auto tenant = with(12 * kMiB);
+  EXPECT_FALSE(residency_.take_at_once(*tenant, 6 * kMiB));
+  residency_.take_outside(2 * kMiB);
+  EXPECT_FALSE(residency_.take_at_once(*tenant, 4 * kMiB));
+  EXPECT_TRUE(residency_.take_at_once(*tenant, 2 * kMiB));
+  EXPECT_EQ(tenant->on_device(), 14 * kMiB);
+  EXPECT_EQ(residency_.counts().used, kCapacity);
+  residency_.give_outside(2 * kMiB);
+}
+
+TEST_F(ResidencyTest, NothingIsTakenAtOnceWhileAnotherWaits) {
+  const auto tenant = enter(), waiter = enter();
+  residency_.begin_wait(*waiter, 2 * kMiB, 0);
+  EXPECT_TRUE(waiter->waits());
+  EXPECT_TRUE(tenant->looks()) << "it is to note its uses";
+  EXPECT_FALSE(residency_.take_at_once(*tenant, 2 * kMiB));
+  residency_.end_wait(*waiter);
+  EXPECT_FALSE(tenant->looks());
+  EXPECT_TRUE(residency_.take_at_once(*tenant, 2 * kMiB));
+}
+
+TEST_F(ResidencyTest, RoomThatIsGivenWakesTheWaiter) {
+  const auto holder = with(kCapacity), waiter = enter();
+  residency_.lock(*holder, kCapacity / 2);
+  residency_.begin_wait(*waiter, 8 * kMiB, 0);
+  const auto begin = std::chrono::steady_clock::now();
+  auto taken =
+      std::async(std::launch::async, [&] { return residency_.take(*waiter, 8 * kMiB, 60s); });
+  std::this_thread::sleep_for(20ms);
+  residency_.give(*holder, 8 * kMiB, true);
+  EXPECT_EQ(taken.get(), Residency::Taken::kYes);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 30s);
+  residency_.end_wait(*waiter);
+  residency_.unlock(*holder, kCapacity / 2);
+  EXPECT_EQ(waiter->on_device(), 8 * kMiB);
+  EXPECT_EQ(residency_.counts().moved_out, 8 * kMiB);
+}
+
+TEST_F(ResidencyTest, AnIdleSessionIsAskedToLeave) {
+  std::atomic<int> woken{0};
+  const auto idle = with(kCapacity, [&] { ++woken; }), waiter = enter();
+  EXPECT_EQ(residency_.asked(*idle), 0u);
+  residency_.begin_wait(*waiter, 6 * kMiB, 0);
+  EXPECT_EQ(residency_.take(*waiter, 2 * kMiB, 50ms), Residency::Taken::kNotYet);
+  EXPECT_EQ(residency_.asked(*idle), 6 * kMiB) << "no more than is missing";
+  EXPECT_EQ(woken, 1);
+  EXPECT_TRUE(idle->looks());
+  residency_.give(*idle, 6 * kMiB, true);
+  EXPECT_EQ(residency_.asked(*idle), 0u);
+  for (int piece = 0; piece < 3; ++piece)
+    EXPECT_EQ(residency_.take(*waiter, 2 * kMiB, 50ms), Residency::Taken::kYes);
+  residency_.end_wait(*waiter);
+  EXPECT_FALSE(idle->looks());
+}
+
+TEST_F(ResidencyTest, ABusySessionIsAskedOnceItsTurnIsOver) {
+  // Moving 8 MiB takes 0.16 ms at first sight, and may take 1/2000 of the time.
+  Residency residency(device_, settings(0.0005), {.pinned = 0, .directory = "", .chunk = 2 * kMiB});
+  std::promise<void> woken;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto busy = residency.enter(
+      {.session = 1, .wake = [&] { woken.set_value(); }, .busy = [] { return true; }});
+  const auto waiter = residency.enter({.session = 2, .wake = {}, .busy = {}});
+  residency.take_anyway(*busy, kCapacity);
+  residency.begin_wait(*waiter, 8 * kMiB, 0);
+  auto taken =
+      std::async(std::launch::async, [&] { return residency.take(*waiter, 8 * kMiB, 60s); });
+  woken.get_future().wait();
+  const auto turn = std::chrono::steady_clock::now() - begin;
+  EXPECT_GE(turn, 300ms);
+  EXPECT_LT(turn, 30s);
+  EXPECT_EQ(residency.asked(*busy), 8 * kMiB);
+  residency.give(*busy, 8 * kMiB, true);
+  EXPECT_EQ(taken.get(), Residency::Taken::kYes);
+  residency.end_wait(*waiter);
+  residency.give(*busy, 8 * kMiB, false);
+  residency.give(*waiter, 8 * kMiB, false);
+  residency.leave(busy);
+  residency.leave(waiter);
+}
+
+TEST_F(ResidencyTest, WhatIsLockedIsNotAskedFor) {
+  const auto holder = with(kCapacity), waiter = enter();
+  residency_.lock(*holder, 12 * kMiB);
+  residency_.begin_wait(*waiter, 8 * kMiB, 0);
+  EXPECT_EQ(residency_.take(*waiter, 2 * kMiB, 50ms), Residency::Taken::kNotYet);
+  EXPECT_EQ(residency_.asked(*holder), 4 * kMiB) << "the rest of what is missing never comes";
+  residency_.give(*holder, 4 * kMiB, true);
+  EXPECT_EQ(residency_.take(*waiter, 4 * kMiB, 50ms), Residency::Taken::kYes);
+  EXPECT_EQ(residency_.take(*waiter, 4 * kMiB, 50ms), Residency::Taken::kNever);
+  residency_.do_without(*waiter, 4 * kMiB);
+  residency_.end_wait(*waiter);
+  residency_.unlock(*holder, 12 * kMiB);
+}
+
+TEST_F(ResidencyTest, WhoCannotLeaveIsNoLongerAsked) {
+  const auto holder = with(kCapacity), waiter = enter();
+  residency_.begin_wait(*waiter, 4 * kMiB, 0);
+  EXPECT_EQ(residency_.take(*waiter, 4 * kMiB, 50ms), Residency::Taken::kNotYet);
+  ASSERT_GT(residency_.asked(*holder), 0u);
+  residency_.cannot_leave(*holder);
+  EXPECT_EQ(residency_.asked(*holder), 0u);
+  residency_.end_wait(*waiter);
+  EXPECT_FALSE(holder->looks());
+}
+
+TEST_F(ResidencyTest, AFullDeviceIsFullUntilAllSessionsHaveEnded) {
+  const auto tenant = enter();
+  ASSERT_TRUE(charge(tenant, 8 * kMiB));
+  residency_.begin_wait(*tenant, 8 * kMiB, 0);
+  EXPECT_EQ(residency_.take(*tenant, 4 * kMiB, 50ms), Residency::Taken::kYes);
+  EXPECT_EQ(residency_.take(*tenant, 4 * kMiB, 50ms), Residency::Taken::kYes);
+  residency_.note_full(*tenant, 4 * kMiB);
+  EXPECT_EQ(tenant->on_device(), 4 * kMiB);
+  EXPECT_EQ(residency_.counts().used, kCapacity) << "the rest is somebody else's";
+  EXPECT_EQ(residency_.take(*tenant, 4 * kMiB, 50ms), Residency::Taken::kNever);
+  residency_.end_wait(*tenant);
+  EXPECT_FALSE(residency_.take_at_once(*tenant, 2 * kMiB));
+  leave(tenant);
+  tenants_.clear();
+  const auto next = enter();
+  EXPECT_TRUE(residency_.take_at_once(*next, kCapacity));
+}
+
+TEST_F(ResidencyTest, ASessionThatIsNotWholeLooksAtEachCommand) {
+  const auto tenant = enter();
+  residency_.set_whole(*tenant, false);
+  EXPECT_TRUE(tenant->looks());
+  residency_.set_whole(*tenant, true);
+  EXPECT_FALSE(tenant->looks());
+}
+
+}  // namespace
+}  // namespace slate::daemon
