@@ -15,6 +15,7 @@
 
 #include "base/mutex.h"
 #include "daemon/engine/own_copies.h"
+#include "daemon/engine/residency/residency.h"
 #include "daemon/engine/session.h"
 #include "daemon/engine/session_book.h"
 #include "tests/unit/daemon/forwarding_device.h"
@@ -79,8 +80,18 @@ class KeptSession {
       for (const auto& [key, memory] : held_) held.emplace(key, copy_of(memory));
     }
     spec.book = std::make_shared<SessionBook>(device, open_book(), std::move(held), holder());
+    if (capacity_ > 0) {
+      residency_ = std::make_shared<Residency>(
+          device, Residency::Settings{.capacity = capacity_, .swap = 256 << 20, .piece = 4 << 20},
+          HostPool::Settings{.pinned = 0, .directory = "", .chunk = 16 << 20});
+      spec.residency = residency_;
+    }
     return spec;
   }
+  /// From the next engine on the device has so much, and the rest is on the host.
+  void swap_beyond(std::uint64_t capacity) { capacity_ = capacity; }
+  /// Of the present engine.
+  Residency& residency() { return *residency_; }
   /// As another process sees it.
   std::unique_ptr<Book> open_book() {
     return std::move(*Book::from_fd(UniqueFd(::fcntl(book_->fd(), F_DUPFD_CLOEXEC, 0))));
@@ -124,6 +135,8 @@ class KeptSession {
                 }};
   }
 
+  std::uint64_t capacity_ = 0;
+  std::shared_ptr<Residency> residency_;
   ipc::SessionEnds ends_;
   const std::unique_ptr<Book> book_ = std::move(*Book::make());
   mutable Mutex mutex_;
@@ -505,6 +518,104 @@ TEST_F(SessionMovedTest, ASessionLeavesOnceItsHostFunctionHasEnded) {
   engine_.reset();
   go_on();
   EXPECT_EQ(async_error().message, "");
+}
+
+/// Its memory is partly on the host.
+class SwappedSessionTest : public SessionMovedTest {
+ protected:
+  static constexpr std::uint64_t kBytes = kWords * sizeof(std::uint32_t);
+
+  SwappedSessionTest() {
+    die_idle();
+    kept_.swap_beyond(28 << 20);
+    go_on();
+    filled_ = allocate_filled();
+    blank_ = *allocate(kBytes);
+  }
+  /// A command writes zeros into a part of it.
+  void use(std::uint64_t address, std::uint64_t bytes = 4) {
+    post(CommandType::kFill,
+         ipc::Fill{address, bytes, bytes, 1, ipc::kDefaultStream, 0, sizeof(std::uint32_t)});
+    EXPECT_EQ(async_error().message, "");
+  }
+  SessionStatus status() { return engine_->session.status(); }
+  /// Looks at both, one after the other.
+  void expect_contents() {
+    use(filled_ + kBytes - 4);  // restored by the next line
+    const std::uint32_t last = 7 + kWords - 1;
+    copy(Place::on_device(filled_ + kBytes - 4), Place::on_host(&last), sizeof(last));
+    expect_filled(filled_);
+    use(blank_);
+    std::vector<std::uint32_t> words(kWords, 1);
+    copy(Place::on_host(words.data()), Place::on_device(blank_), kBytes);
+    EXPECT_EQ(words, std::vector<std::uint32_t>(kWords));
+  }
+
+  std::uint64_t filled_ = 0, blank_ = 0;
+};
+
+TEST_F(SwappedSessionTest, MemoryThatIsPartlyOnTheHostIsThereInTheNextEngine) {
+  EXPECT_EQ(status().places.on_host, 0u) << "nothing has used the second one yet";
+  use(blank_);
+  const std::uint64_t on_host = status().places.on_host;
+  EXPECT_GT(on_host, 0u);
+  for (int engine = 0; engine < 3; ++engine) {
+    const std::uint64_t before = status().places.on_host;
+    die_idle();
+    go_on();
+    EXPECT_EQ(async_error().message, "");
+    EXPECT_EQ(status().places.on_host, before);
+    EXPECT_EQ(kept_.residency().counts().moved_in, 0u) << "it stays where it is until it is used";
+    expect_contents();
+  }
+}
+
+TEST_F(SwappedSessionTest, ItLeavesAnEngineThatLives) {
+  use(blank_);
+  for (int engine = 0; engine < 2; ++engine) {
+    leave();
+    go_on();
+    EXPECT_EQ(async_error().message, "");
+    expect_contents();
+  }
+}
+
+TEST_F(SwappedSessionTest, MemoryThatWasNeverWrittenIsZerosInTheNextEngine) {
+  die_idle();
+  go_on();
+  EXPECT_EQ(async_error().message, "");
+  EXPECT_EQ(status().places.on_host, 0u);
+  expect_contents();
+}
+
+TEST_F(SwappedSessionTest, MemoryThatWasFreedIsGoneInTheNextEngine) {
+  use(blank_);
+  const std::size_t held = kept_.held();
+  post(CommandType::kMemoryFree, ipc::MemoryFree{filled_});
+  EXPECT_EQ(async_error().message, "");
+  EXPECT_LT(kept_.held(), held);
+  die_idle();
+  go_on();
+  EXPECT_EQ(async_error().message, "");
+  EXPECT_EQ(status().memory_used, kBytes);
+  const auto next = allocate(kBytes);
+  ASSERT_TRUE(next);
+  filled_ = std::exchange(blank_, *next);
+  use(filled_);
+  use(blank_);
+  std::vector<std::uint32_t> words(kWords, 1);
+  copy(Place::on_host(words.data()), Place::on_device(blank_), kBytes);
+  EXPECT_EQ(words, std::vector<std::uint32_t>(kWords)) << "nothing of what was there";
+}
+
+TEST_F(SwappedSessionTest, ASuspendedSessionComesBackWithAllOfIt) {
+  use(blank_);
+  const std::uint64_t before = *device_.free_memory();
+  leave(true);
+  EXPECT_GT(*device_.free_memory(), before);
+  go_on();
+  EXPECT_EQ(async_error().message, "");
+  expect_contents();
 }
 
 TEST_F(SessionMovedTest, WhatWasMadeByACommandThatComesAgainIsDropped) {
