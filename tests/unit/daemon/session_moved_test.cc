@@ -592,8 +592,8 @@ TEST_F(SwappedSessionTest, MemoryThatWasFreedIsGoneInTheNextEngine) {
   use(blank_);
   const std::size_t held = kept_.held();
   post(CommandType::kMemoryFree, ipc::MemoryFree{filled_});
-  EXPECT_EQ(async_error().message, "");
-  EXPECT_LT(kept_.held(), held);
+  // The memory goes once the work before has ended.
+  while (kept_.held() >= held) ASSERT_EQ(async_error().message, "");
   die_idle();
   go_on();
   EXPECT_EQ(async_error().message, "");
