@@ -5,12 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
-#include <limits>
 #include <optional>
 #include <sstream>
 
+#include "base/sizes.h"
 #include "daemon/config_table.h"
 
 #define TOML_EXCEPTIONS 0
@@ -138,20 +137,6 @@ class Reader {
   Config config_;
 };
 
-/// A number, with K, M, G or T behind it if `units`; none for anything else or more than 64 bits.
-std::optional<std::uint64_t> parse_number(std::string_view text, bool units) {
-  std::uint64_t number = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
-  if (status != std::errc{}) return std::nullopt;
-  if (unit.empty()) return number;
-  const auto position = std::string_view("KMGT").find(unit);
-  if (!units || unit.size() > 1 || position == std::string_view::npos) return std::nullopt;
-  const int shift = 10 * (static_cast<int>(position) + 1);
-  if (number > std::numeric_limits<std::uint64_t>::max() >> shift) return std::nullopt;
-  return number << shift;
-}
-
 /// Comment lines of `text`, broken at spaces.
 std::string comment(std::string_view text) {
   std::string out;
@@ -223,13 +208,15 @@ Result<MemoryLimit> parse_memory_limit(std::string_view text) {
   };
   const bool is_percent = text.ends_with('%');
   if (is_percent) text.remove_suffix(1);
-  const auto number = parse_number(text, !is_percent);
+  // No unit before a percent sign.
+  if (is_percent && (text.empty() || text.back() > '9')) return wrong();
+  const auto number = parse_bytes(text);
   if (!number || *number == 0 || (is_percent && *number > 100)) return wrong();
   return MemoryLimit{is_percent, *number};
 }
 
 Result<ByteSize> parse_size(std::string_view text) {
-  const auto number = parse_number(text, true);
+  const auto number = parse_bytes(text);
   if (!number) {
     return bad(fmt::format("size '{}': expected bytes, or a number and K, M, G or T", text));
   }

@@ -316,7 +316,9 @@ Hello hello_of(HelloKind kind, const Wishes& wishes) {
   hello.kind = kind;
   hello.weight = wishes.weight.value_or(0);
   hello.priority = wishes.priority.value_or(0);
-  hello.wishes = (wishes.weight ? kHasWeight : 0) | (wishes.priority ? kHasPriority : 0);
+  hello.memory = wishes.memory.value_or(0);
+  hello.wishes = (wishes.weight ? kHasWeight : 0) | (wishes.priority ? kHasPriority : 0) |
+                 (wishes.memory ? kHasMemoryLimit : 0);
   std::strncpy(hello.build, SLATE_VERSION, sizeof(hello.build) - 1);
   std::strncpy(hello.program, program_name().c_str(), sizeof(hello.program) - 1);
   return hello;

@@ -110,10 +110,11 @@ struct Connection {
   UniqueFd segment;      // a session's
   Welcome welcome;
 };
-/// What a program wants of the scheduler, if the daemon grants it; empty: as configured.
+/// What a program wants of the daemon, if that grants it; empty: as configured.
 struct Wishes {
   std::optional<double> weight;
   std::optional<std::int32_t> priority;
+  std::optional<std::uint64_t> memory = {};  // the most device memory, in bytes
 };
 /// Connects, sends Hello and waits for Welcome. When the daemon has too many visitors it tries
 /// again, after ever longer pauses, for `timeout` in all. Errors:

@@ -17,7 +17,7 @@ namespace slate::ipc {
 
 /// Another one for every number of commands. To be raised by hand when anything else changes that
 /// crosses: the body of a command, a record, or the segment.
-inline constexpr std::uint32_t kLayoutVersion = 11;
+inline constexpr std::uint32_t kLayoutVersion = 12;
 inline constexpr std::uint32_t kProtocolVersion = kLayoutVersion * 1000 + kCommandTypes;
 inline constexpr std::uint64_t kMagic = 0x31304554414c5323u;  // "#SLATE01"
 inline constexpr char kWakeByte = 'w';
@@ -28,6 +28,7 @@ enum class HelloKind : std::uint32_t { kSession = 1, kControl = 2 };
 
 inline constexpr std::uint32_t kHasWeight = 1;
 inline constexpr std::uint32_t kHasPriority = 2;
+inline constexpr std::uint32_t kHasMemoryLimit = 64;
 
 /// The visitor's only packet before Welcome. Who it is, the kernel says. The bytes up to
 /// kSameInAllVersions are the same in every version, so that each can refuse the others in words.
@@ -39,10 +40,11 @@ struct Hello {
   // What the program's environment asks for; the daemon decides how much of it is granted.
   double weight = 0;
   std::int32_t priority = 0;
-  std::uint32_t wishes = 0;  // kHasWeight | kHasPriority: which of the two were given
+  std::uint32_t wishes = 0;  // kHasWeight | kHasPriority | kHasMemoryLimit: which were given
+  std::uint64_t memory = 0;  // the most device memory of the session, in bytes
   char program[64] = {};     // name of the client's executable, for display
 };
-static_assert(sizeof(Hello) == 112);
+static_assert(sizeof(Hello) == 120);
 inline constexpr std::size_t kSameInAllVersions = offsetof(Hello, weight);
 
 /// The answer, one packet. A session's comes with three descriptors: the client's ends of both

@@ -106,6 +106,7 @@ void Registry::greet(const ipc::Hello& hello, ipc::Visitor visitor, const std::s
   record.user = rules_.of(who);
   record.program = display_name(hello.program, sizeof(hello.program));
   record.max_blocking_ms = rules_.max_blocking_of(who, record.program);
+  if ((hello.wishes & ipc::kHasMemoryLimit) != 0) record.wished_memory = hello.memory;
   record.since = Clock::now();
   record.deadline = record.since + kEngineTimeout;
   record.ends.socket = std::move(visitor.socket);
@@ -154,7 +155,7 @@ void Registry::welcome(SessionRecord& record, const EngineProcess& engine) {
   record.deadline = Clock::now() + kEngineTimeout;
   const Config& config = rules_.config();
   const std::uint64_t memory = config.memory_of_sessions(engine.device.total_memory);
-  record.memory_limit = config.memory_limit.bytes_of(memory);
+  record.memory_limit = std::min(config.memory_limit.bytes_of(memory), record.wished_memory);
   record.user_memory = record.user.memory.bytes_of(memory);
   auto made = ipc::NewSession::make(runtime_dir_, engine.device, record.memory_limit);
   if (!made) {

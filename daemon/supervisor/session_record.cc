@@ -57,6 +57,7 @@ void fields(Record& record, const Archive& archive) {
   archive("pid", record.pid);
   archive("uid", record.uid);
   archive("user", record.user);
+  archive("wished_memory", record.wished_memory);
   archive("memory_limit", record.memory_limit);
   archive("user_memory", record.user_memory);
   archive("program", record.program);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -28,7 +29,9 @@ struct SessionRecord {
   std::uint64_t id = 0;
   std::uint32_t pid = 0;
   std::uint32_t uid = 0;
-  UserSettings user;               // what the configuration gives its user
+  UserSettings user;  // what the configuration gives its user
+  /// The most device memory that its program wants, in bytes; it never raises the limit.
+  std::uint64_t wished_memory = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t memory_limit = 0;  // device memory in bytes, as the client was told
   std::uint64_t user_memory = 0;   // the most that its user's sessions may have together, in bytes
   std::string program;

@@ -80,6 +80,7 @@ TEST(SessionRecordTest, ANewerSlatedGetsAllOfIt) {
   record.user.weight = 2;
   record.user.memory = {true, 40};
   record.memory_limit = 1 << 20;
+  record.wished_memory = 1 << 21;
   record.program = "program";
   record.max_blocking_ms = 5;
   record.standing = {{3, 2}, {4, 5}};

@@ -40,8 +40,8 @@ class SupervisorTest : public testing::Test {
   }
   ~SupervisorTest() override { fs::remove_all(directory_); }
 
-  std::unique_ptr<ipc::ClientChannel> connect() {
-    auto client = ipc::ClientChannel::connect(directory_, kConnectTimeout);
+  std::unique_ptr<ipc::ClientChannel> connect(const ipc::Wishes& wishes = {}) {
+    auto client = ipc::ClientChannel::connect(directory_, kConnectTimeout, wishes);
     EXPECT_TRUE(client) << client.error().message;
     return client ? std::move(*client) : nullptr;
   }
@@ -439,6 +439,24 @@ TEST_F(SupervisorTest, TheMemoryLimitIsTheSessions) {
   const auto client = connect();
   EXPECT_EQ(client->status().memory_limit, 64u << 20);
   EXPECT_EQ(allocate(*client, 65 << 20).error().code, ErrorCode::kOutOfMemory);
+}
+
+TEST_F(SupervisorTest, AProgramMayWantLessMemoryThanTheLimitAndGetsNoMore) {
+  Config config;
+  config.memory_limit = *parse_memory_limit("64M");
+  RunningSupervisor supervisor(SLATED_PATH, directory_, config);
+  const auto modest = connect({.weight = {}, .priority = {}, .memory = 24 << 20});
+  EXPECT_EQ(modest->status().memory_limit, 24u << 20);
+  EXPECT_EQ(allocate(*modest, 25 << 20).error().code, ErrorCode::kOutOfMemory);
+  EXPECT_TRUE(allocate(*modest, 20 << 20));
+  ipc::MemoryInfoReply info{};
+  ASSERT_TRUE(modest->call(ipc::CommandType::kMemoryInfo, ipc::bytes_of(char{}), {},
+                           std::as_writable_bytes(std::span(&info, 1))));
+  EXPECT_EQ(info.total_bytes, 24u << 20);
+  EXPECT_EQ(info.free_bytes, 4u << 20);
+  EXPECT_EQ(connect({.weight = {}, .priority = {}, .memory = 1ull << 40})->status().memory_limit,
+            64u << 20);
+  EXPECT_EQ(connect()->status().memory_limit, 64u << 20);
 }
 
 TEST_F(SupervisorTest, StoppingTellsTheSessionsAndRemovesTheSocket) {

@@ -154,14 +154,15 @@ TEST_F(MeetingTest, ClientAndDaemonMeet) {
                                  const auto hello = hello_of(visitor);
                                  ASSERT_TRUE(hello) << hello.error().message;
                                  EXPECT_EQ(hello->weight, 2.5);
-                                 EXPECT_EQ(hello->wishes, kHasWeight);
+                                 EXPECT_EQ(hello->memory, 3u << 20);
+                                 EXPECT_EQ(hello->wishes, kHasWeight | kHasMemoryLimit);
                                  made = NewSession::make(directory_, {}, 1 << 20);
                                  ASSERT_TRUE(made) << made.error().message;
                                  Welcome welcome;
                                  welcome.session = 77;
                                  ASSERT_TRUE(send_welcome(visitor.socket.get(), welcome, &*made));
                                },
-                               {.weight = 2.5, .priority = {}});
+                               {.weight = 2.5, .priority = {}, .memory = 3 << 20});
   ASSERT_TRUE(connection) << connection.error().message;
   EXPECT_EQ(visitor.uid, ::geteuid());
   EXPECT_EQ(visitor.pid, ::getpid()) << "the kernel's word, not the client's";
