@@ -67,6 +67,16 @@ std::string fence_line(const json& fence) {
                      number(fence, "unfenced"));
 }
 
+/// Nothing without a swap.
+std::string swap_line(const json& swap) {
+  if (!swap.is_object()) return {};
+  return fmt::format(
+      "\nswap      {} of {} on the device, {} of {} on the host, moved {} out, {} in",
+      human_bytes(number(swap, "used")), human_bytes(number(swap, "capacity")),
+      human_bytes(number(swap, "host_used")), human_bytes(number(swap, "host_bytes")),
+      human_bytes(number(swap, "moved_out")), human_bytes(number(swap, "moved_in")));
+}
+
 std::string head(const json& status) {
   std::string out = fmt::format("slated {} (pid {}), up {} s\n", text(status, "version"),
                                 number(status, "pid"), number(status, "uptime_s"));
@@ -87,6 +97,7 @@ std::string head(const json& status) {
   if (text(status, "arrangement") != "-") out += ", " + text(status, "arrangement");
   out += dispatch_line(status.value("forms", json()));
   out += fence_line(status.value("fence", json()));
+  out += swap_line(status.value("swap", json()));
   for (const json& barred : list(status, "barred")) {
     out += fmt::format("\nbarred    uid {} for {} s: {}", number(barred, "uid"),
                        number(barred, "left_s"), text(barred, "reason"));
@@ -133,6 +144,15 @@ std::string running_row(const json& session) {
                      number(session, "sms"), progress);
 }
 
+/// Where the memory of the session is; nothing where all of it is on the device.
+std::string memory_row(const json& session) {
+  const bool waits = flag(session, "waits_for_memory");
+  if (number(session, "swapped") == 0 && !waits) return {};
+  return fmt::format("{:>6} {:<20.20} {:>12} {:>12} {:>5}\n", number(session, "id"),
+                     text(session, "program"), human_bytes(number(session, "resident")),
+                     human_bytes(number(session, "swapped")), waits ? "yes" : "no");
+}
+
 }  // namespace
 
 Result<std::string> status_table(const std::string& json_text) {
@@ -146,16 +166,23 @@ Result<std::string> status_table(const std::string& json_text) {
       "{:>10}\n",
       "ID", "PID", "UID", "PROGRAM", "STATE", "AGE s", "WEIGHT", "PRIO", "MEMORY / LIMIT",
       "LAUNCHES", "RUNNING", "COPIES", "TO DEVICE", "TO HOST");
-  std::string running;
+  std::string running, swapped;
   for (const json& session : list(status, "sessions")) {
     out += session_row(session);
     running += running_row(session);
+    swapped += memory_row(session);
   }
-  if (running.empty()) return out;
-  return out +
-         fmt::format("\n{:>6} {:<48} {:<7} {:>4} {:>30}\n", "ID", "KERNEL", "FORM", "SMs",
-                     "BLOCKS DONE") +
-         running;
+  if (!running.empty()) {
+    out += fmt::format("\n{:>6} {:<48} {:<7} {:>4} {:>30}\n", "ID", "KERNEL", "FORM", "SMs",
+                       "BLOCKS DONE") +
+           running;
+  }
+  if (!swapped.empty()) {
+    out += fmt::format("\n{:>6} {:<20} {:>12} {:>12} {:>5}\n", "ID", "PROGRAM", "ON DEVICE",
+                       "ON HOST", "WAITS") +
+           swapped;
+  }
+  return out;
 }
 
 int status_command(const std::string& runtime_dir, bool as_json) {

@@ -46,6 +46,37 @@ TEST(StatusTableTest, DispatchByTheDeviceIsShown) {
   EXPECT_EQ(by_host->find("dispatch"), std::string::npos);
 }
 
+TEST(StatusTableTest, MemoryBeyondTheDeviceIsShown) {
+  const auto table = status_table(R"({"swap":{"capacity":68719476736,"used":67645734912,
+      "host_bytes":34359738368,"host_used":17179869184,"moved_out":1099511627776,
+      "moved_in":1048576},
+    "sessions":[
+      {"id":3,"program":"train","resident":42949672960,"swapped":8589934592,
+        "waits_for_memory":true},
+      {"id":4,"program":"waits","resident":0,"swapped":0,"waits_for_memory":true},
+      {"id":5,"program":"idle","resident":1024,"swapped":2048,"waits_for_memory":false},
+      {"id":6,"program":"whole","resident":4096,"swapped":0,"waits_for_memory":false}]})");
+  ASSERT_TRUE(table);
+  for (const char* part :
+       {"swap      63.0 GiB of 64.0 GiB on the device, 16.0 GiB of 32.0 GiB on the host, "
+        "moved 1.0 TiB out, 1.0 MiB in\n",
+        "ID PROGRAM                 ON DEVICE      ON HOST WAITS\n",
+        "     3 train                    40.0 GiB      8.0 GiB   yes\n",
+        "     4 waits                         0 B          0 B   yes\n",
+        "     5 idle                      1.0 KiB      2.0 KiB    no\n"}) {
+    EXPECT_NE(table->find(part), std::string::npos) << part << " in\n" << *table;
+  }
+  EXPECT_EQ(table->find("4.0 KiB"), std::string::npos) << "all of it is on the device";
+}
+
+TEST(StatusTableTest, WithoutASwapNothingIsSaidOfIt) {
+  const auto table =
+      status_table(R"({"swap":null,"sessions":[{"id":4,"resident":4096,"swapped":0}]})");
+  ASSERT_TRUE(table);
+  EXPECT_EQ(table->find("swap"), std::string::npos) << *table;
+  EXPECT_EQ(table->find("ON HOST"), std::string::npos) << *table;
+}
+
 TEST(StatusTableTest, WhereNothingRunsThereIsNoTableOfIt) {
   const auto table = status_table(R"({"sessions":[{"id":4,"program":"idle"}]})");
   ASSERT_TRUE(table);
@@ -63,7 +94,8 @@ TEST(StatusTableTest, FunctionsThatProgramsMissedAreNamed) {
 
 TEST(StatusTableTest, MissingPartsAreSurvived) {
   for (const char* text : {"{}", R"({"unsupported":[1]})", R"({"device":null,"sessions":[]})",
-                           R"({"sessions":[{}]})"}) {
+                           R"({"sessions":[{}]})", R"({"swap":{},"sessions":[{"swapped":1}]})",
+                           R"({"swap":[1],"sessions":[{"waits_for_memory":7}]})"}) {
     EXPECT_TRUE(status_table(text)) << text;
   }
 }
