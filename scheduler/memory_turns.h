@@ -1,10 +1,10 @@
-// MemoryTurns: whose memory is on the device, where not all sessions' memory fits. Pure: values in,
+// MemoryTurns: which sessions' memory is on the device, where not all of it fits. Pure: values in,
 // a decision out. Idea: FlexGPU (papers: contents that no running kernel uses move to the host).
 //
 // One waiting session at a time may take memory, the next one. So no two sessions each hold what
 // the other needs. Room for it is made by those that lose least:
 //
-// | who | when |
+// | what leaves | when |
 // | --- | --- |
 // | other waiting sessions, the last in the queue first | always |
 // | idle sessions, the least recently used first | idle for as long as moving out and back takes |
