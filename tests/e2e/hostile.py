@@ -18,7 +18,7 @@ from harness import BUILD, SLOW
 
 ATTACKER = 65533  # a user
 SQUATTED = 4000  # names
-HELLO = "<QII16sdiI64s"
+HELLO = "<QII16sdiIQ64s"
 MAGIC = 0x31304554414C5323
 SESSION, CONTROL = 1, 2
 GARBAGE_BYTES = 600 << 10  # of a segment: status page and ring
@@ -33,7 +33,7 @@ class Visitor:
         self.socket.connect(os.path.join(runtime, "slated.sock"))
 
     def hello(self, kind, protocol):
-        self.socket.send(struct.pack(HELLO, MAGIC, protocol, kind, b"attack", 0, 0, 0, b"attacker"))
+        self.socket.send(struct.pack(HELLO, MAGIC, protocol, kind, b"attack", 0, 0, 0, 0, b"attacker"))
 
     def welcome(self):
         """Status, whether to come again, and the reason. The descriptors are kept."""
