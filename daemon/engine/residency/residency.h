@@ -1,6 +1,6 @@
 // Residency: how much of the device's memory each session has, and which session's turn it is where
-// not all of it fits (scheduler/memory_turns.h). It counts bytes and moves nothing: each session's thread
-// moves its own memory (segment_backing.h, memory_gate.h). Thread-safe.
+// not all of it fits (scheduler/memory_turns.h). It counts bytes and moves nothing: each session's
+// thread moves its own memory (segment_backing.h, memory_gate.h). Thread-safe.
 #pragma once
 
 #include <atomic>
