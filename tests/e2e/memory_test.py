@@ -17,7 +17,7 @@ from kinds_test import PROGRAMS, expected
 
 CARD = 2048 if ON_GPU else 64  # MiB of the device that sessions have; the engine takes some 30 besides
 ROUNDS = 40 if ON_GPU else 6
-KILLS = int(os.environ.get("SLATE_TEST_KILLS", "6"))
+KILLS = int(os.environ.get("SLATE_TEST_KILLS", "4"))
 SMALL_DEVICE = DEVICE if ON_GPU else "sim:sms=8,memory=%dM" % (CARD + 64)
 OTHER_USER = {"user": 64001, "group": 64001, "extra_groups": []}
 EVICT = mock.patch.dict(os.environ, SLATE_TEST_EVICT="1")
@@ -309,7 +309,7 @@ class MemoryTest(SlateTestCase):
     def test_new_memory_reads_as_zero_where_others_memory_was(self):
         daemon = self.small()
         other, = self.started(daemon, tenant(0.6, "--gap_ms", 20, rounds=6 * ROUNDS))
-        for seed in range(3):
+        for seed in range(2):
             commands = [tenant(0.5, "--expect_zeros", "--gap_ms", 20, seed=10 * turn + seed) for turn in range(2)]
             self.all_right(daemon, *commands, **self.other_user(daemon))
         self.report(daemon, other)
