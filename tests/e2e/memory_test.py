@@ -232,8 +232,7 @@ class MemoryTest(SlateTestCase):
         self.assertGreaterEqual(second["bytes"], int(0.59 * CARD) << 20)
         for session in idle_memory():
             self.assertGreaterEqual(session["resident"] + session["swapped"], int(0.6 * CARD) << 20)
-        for session in daemon.status()["sessions"]:
-            self.assertFalse(session["waits_for_memory"], session)
+        daemon.wait_for(lambda: not any(each["waits_for_memory"] for each in daemon.status()["sessions"]), 30, "a session waits for nobody's memory")
         self.report(daemon, first)
         self.assert_moved(daemon)
         self.stop(daemon)
