@@ -19,6 +19,8 @@ class CommandReach {
       : memory_(memory), host_(host), code_(code) {}
 
   ReachedRanges of(const Book::Open& open);
+  /// A module is gone, and its functions' numbers may come again for others.
+  void forget() { known_.clear(); }
 
  private:
   ReachedRanges of_launch(const ipc::Command& command);

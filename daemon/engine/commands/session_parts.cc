@@ -385,6 +385,7 @@ Result<void> SessionParts::carry_out(const ipc::Command& command, const HeldComm
     return result;
   });
   if (!whole) context_.faults.fail(done.error());
+  if (command.header.type == ipc::CommandType::kModuleUnload) reach_.forget();
   return done;
 }
 
