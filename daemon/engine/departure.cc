@@ -1,7 +1,5 @@
 #include "daemon/engine/departure.h"
 
-#include <chrono>
-
 namespace slate::daemon {
 
 void Departure::want(bool to_host) {
@@ -51,17 +49,11 @@ bool Departure::stay_here(const std::string& why) {
   return false;
 }
 
-/// Whether no work of the session is left on the device. Waits a moment for that.
+/// Whether nothing of the session is left here, also of what waited. Waits a moment for that.
 bool Departure::finish_work() {
-  constexpr std::chrono::milliseconds kMoment{5};
   if (!of_.release_held()) return false;
   (void)of_.parts.go_on();
-  of_.executor.flush(of_.parts.client());
-  of_.parts.streams().watch_ends();
-  of_.completer.leave(of_.group);
-  // A launch that was called back is not there, but goes on later.
-  return of_.group.wait_empty(kMoment) && !of_.parts.can_go_on() &&
-         !of_.parts.launches().hold_any() && of_.parts.host_functions().none();
+  return of_.finish_work() && !of_.parts.can_go_on() && of_.parts.host_functions().none();
 }
 
 /// A module comes that cannot be fenced. With other users' sessions beside it the supervisor

@@ -10,8 +10,6 @@
 #include "daemon/book.h"
 #include "daemon/engine/commands/faults.h"
 #include "daemon/engine/commands/session_parts.h"
-#include "daemon/engine/completer.h"
-#include "daemon/engine/executor.h"
 #include "daemon/engine/session_hooks.h"
 #include "device/device.h"
 #include "ipc/channel.h"
@@ -31,15 +29,13 @@ class Departure {
     std::uint64_t session;  // its number
     const SessionHooks& hooks;
     device::Device& device;
-    Executor& executor;
-    Completer& completer;
-    Completer::Group& group;
     ipc::EngineChannel& channel;
     Faults& faults;
     SessionParts& parts;
     Book* book;  // null: no other engine can go on with the session
     std::function<bool()> is_over;
     std::function<bool()> release_held;  // as CommandServer::release_held()
+    std::function<bool()> finish_work;   // as MemoryGate::Ground::finish_work
     std::function<SessionStatus()> status;
   };
 

@@ -11,6 +11,18 @@ constexpr std::chrono::seconds kLongest{10};
 
 }  // namespace
 
+Result<void> wait_until_reached(device::Device& device, device::Event event) {
+  const auto deadline = std::chrono::steady_clock::now() + kLongest;
+  while (true) {
+    const auto done = device.query(event);
+    if (!done) return std::unexpected(done.error());
+    if (*done) return {};
+    if (std::chrono::steady_clock::now() > deadline)
+      return fail(ErrorCode::kUnavailable, "the device does not answer");
+    device.wait_for_progress(std::chrono::microseconds(20));
+  }
+}
+
 OwnCopies::~OwnCopies() {
   if (event_ != device::Event{}) device_.destroy_event(event_);
   if (stream_ != device::Stream{}) device_.destroy_stream(stream_);
@@ -38,15 +50,7 @@ Result<void> OwnCopies::begin(const Place& to, const Place& from, std::uint64_t 
 Result<void> OwnCopies::finish() {
   if (const auto opened = open(); !opened) return opened;
   if (const auto recorded = device_.record(event_, stream_); !recorded) return recorded;
-  const auto deadline = std::chrono::steady_clock::now() + kLongest;
-  while (true) {
-    const auto done = device_.query(event_);
-    if (!done) return std::unexpected(done.error());
-    if (*done) return {};
-    if (std::chrono::steady_clock::now() > deadline)
-      return fail(ErrorCode::kUnavailable, "the device does not answer");
-    device_.wait_for_progress(std::chrono::microseconds(20));
-  }
+  return wait_until_reached(device_, event_);
 }
 
 }  // namespace slate::daemon

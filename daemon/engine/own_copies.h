@@ -10,6 +10,10 @@
 
 namespace slate::daemon {
 
+/// Waits until the work before the event's last record() has ended. Errors: those of the device;
+/// kUnavailable when it does not answer for 10 s.
+Result<void> wait_until_reached(device::Device& device, device::Event event);
+
 class OwnCopies {
  public:
   /// `device` outlives it.

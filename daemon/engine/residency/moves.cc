@@ -1,14 +1,13 @@
 #include "daemon/engine/residency/moves.h"
 
-#include <chrono>
 #include <limits>
 #include <utility>
+
+#include "daemon/engine/own_copies.h"
 
 namespace slate::daemon {
 namespace {
 
-/// A device that takes longer does not answer any more.
-constexpr std::chrono::seconds kLongestMove{10};
 constexpr std::size_t kMostUnderWay = 2;
 
 }  // namespace
@@ -46,16 +45,7 @@ Result<void> Moves::begin(const Place& to, const Place& from, std::uint64_t byte
 Result<void> Moves::end_first() {
   const UnderWay first = std::move(under_way_.front());
   under_way_.pop_front();
-  const auto deadline = std::chrono::steady_clock::now() + kLongestMove;
-  Result<void> outcome;
-  while (outcome) {
-    const auto done = device_.query(first.event);
-    if (!done) outcome = std::unexpected(done.error());
-    if (!done || *done) break;
-    if (std::chrono::steady_clock::now() > deadline)
-      outcome = fail(ErrorCode::kUnavailable, "the device does not answer");
-    device_.wait_for_progress(std::chrono::microseconds(20));
-  }
+  Result<void> outcome = wait_until_reached(device_, first.event);
   device_.destroy_event(first.event);
   return first.then(std::move(outcome));
 }
