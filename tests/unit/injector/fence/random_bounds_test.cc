@@ -3,29 +3,22 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "device/device.h"
 #include "tests/unit/forms/form_runner.h"
+#include "tests/unit/injector/fence/random_text.h"
 
 namespace slate::test {
 namespace {
 
-/// Kernels of each test; SLATE_TEST_RANDOM_KERNELS in the environment says otherwise.
-int kernels() {
-  const char* const wanted = std::getenv("SLATE_TEST_RANDOM_KERNELS");
-  return wanted != nullptr ? std::atoi(wanted) : SLATE_RANDOM_KERNELS;
-}
-
 constexpr std::uint32_t kWords = 1 << 16;  // of the buffer, whose middle the kernel is given
 
 /// Writes the text of one kernel.
-class RandomKernel {
+class RandomKernel : RandomText {
  public:
-  explicit RandomKernel(std::uint64_t seed) : random_(seed) {}
+  explicit RandomKernel(std::uint64_t seed) : RandomText(seed) {}
 
   std::string text() {
     known_ = {"%r1", "%r2", "%r3", "%r4", "%r5", "%r6", "%r7"};
@@ -48,18 +41,6 @@ class RandomKernel {
     std::int64_t growth;
     bool is_pointer = false;
   };
-
-  int pick(int below) { return std::uniform_int_distribution(0, below - 1)(random_); }
-  bool chance(int of) { return pick(of) == 0; }
-  template <typename T>
-  const T& one_of(const std::vector<T>& all) {
-    return all[static_cast<std::size_t>(pick(static_cast<int>(all.size())))];
-  }
-  std::string fresh(std::string_view kind) { return fmt::format("%{}{}", kind, next_++); }
-  template <typename... T>
-  void line(fmt::format_string<T...> format, T&&... values) {
-    body_ += fmt::format(format, std::forward<T>(values)...) + "\n";
-  }
 
   std::string value() { return one_of(known_); }
   std::string value_or_number() { return chance(2) ? std::to_string(pick(70) - 5) : value(); }
@@ -271,9 +252,6 @@ class RandomKernel {
       access();
   }
 
-  std::mt19937_64 random_;
-  std::string body_;
-  int next_ = 20;
   std::vector<std::string> known_;     // registers with a number on every way here
   std::vector<std::string> changing_;  // those that may get another one
   std::vector<std::string> pointers_;
@@ -285,7 +263,7 @@ TEST_P(RandomBoundsTest, UncheckedAccessesStayWithinTheLeastRange) {
   auto device = device::open_device("sim:sms=2,memory=256M,max_kernel_seconds=60");
   ASSERT_TRUE(device) << device.error().message;
   int bounded = 0;
-  for (int i = 0; i < kernels() && !HasFailure(); ++i) {
+  for (int i = 0; i < random_kernels() && !HasFailure(); ++i) {
     const auto seed = static_cast<std::uint64_t>(GetParam()) * 1'000'000 + i;
     const std::string text = RandomKernel(seed).text();
     SCOPED_TRACE(fmt::format("seed {}:\n{}", seed, text));
@@ -306,7 +284,7 @@ TEST_P(RandomBoundsTest, UncheckedAccessesStayWithinTheLeastRange) {
       if (runner.run_bounded_tightly(kernel)) ++bounded;
     }
   }
-  EXPECT_GT(bounded, kernels() / 4) << "else this tests nothing";
+  EXPECT_GT(bounded, random_kernels() / 4) << "else this tests nothing";
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomBoundsTest, testing::Range(1, 5));

@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "device/device.h"
 #include "tests/unit/forms/form_runner.h"
+#include "tests/unit/injector/fence/random_text.h"
 
 namespace slate::test {
 namespace {
@@ -18,10 +17,10 @@ constexpr std::uint32_t kSlots = 256;  // words of the result, one a thread of e
 
 /// Writes the text of one kernel. What it stores depends on nothing but the place, so that it does
 /// not matter which thread is first; and it does not store to what it reads before a barrier.
-class RandomSharedKernel {
+class RandomSharedKernel : RandomText {
  public:
   explicit RandomSharedKernel(std::uint64_t seed)
-      : random_(seed), dynamic_bytes_(chance(3) ? 4 * (16 + 8 * pick(4)) : 0) {}
+      : RandomText(seed), dynamic_bytes_(chance(3) ? 4 * (16 + 8 * pick(4)) : 0) {}
 
   /// Of `two`; 0: it has a size.
   std::uint32_t dynamic_bytes() const { return static_cast<std::uint32_t>(dynamic_bytes_); }
@@ -60,18 +59,6 @@ class RandomSharedKernel {
   }
 
  private:
-  int pick(int below) { return std::uniform_int_distribution(0, below - 1)(random_); }
-  bool chance(int of) { return pick(of) == 0; }
-  template <typename T>
-  const T& one_of(const std::vector<T>& all) {
-    return all[static_cast<std::size_t>(pick(static_cast<int>(all.size())))];
-  }
-  std::string fresh(std::string_view kind) { return fmt::format("%{}{}", kind, next_++); }
-  template <typename... T>
-  void line(fmt::format_string<T...> format, T&&... values) {
-    body_ += fmt::format(format, std::forward<T>(values)...) + "\n";
-  }
-
   /// A number of the thread, or rarely one from memory.
   std::string value() {
     if (chance(14)) return chance(2) ? "%r7" : "%r8";
@@ -235,18 +222,9 @@ class RandomSharedKernel {
     }
   }
 
-  std::mt19937_64 random_;
   const int dynamic_bytes_;
-  std::string body_;
-  int next_ = 20;
   std::vector<std::string> known_;  // registers with a number on every way here
 };
-
-/// Kernels of the test; SLATE_TEST_RANDOM_KERNELS in the environment says otherwise.
-int shared_kernels() {
-  const char* const wanted = std::getenv("SLATE_TEST_RANDOM_KERNELS");
-  return wanted != nullptr ? std::atoi(wanted) : SLATE_RANDOM_KERNELS;
-}
 
 class RandomSharedTest : public testing::TestWithParam<int> {};
 
@@ -255,7 +233,7 @@ TEST_P(RandomSharedTest, ABoundedCopyFindsAndStoresTheSame) {
       device::open_device("sim:sms=2,memory=256M,seed=5,max_kernel_seconds=60,leftovers=171");
   ASSERT_TRUE(device) << device.error().message;
   int bounded = 0;
-  for (int i = 0; i < shared_kernels() && !HasFailure(); ++i) {
+  for (int i = 0; i < random_kernels() && !HasFailure(); ++i) {
     const auto seed = static_cast<std::uint64_t>(GetParam()) * 1'000'000 + i;
     RandomSharedKernel written(seed);
     const std::string text = written.text();
@@ -283,7 +261,7 @@ TEST_P(RandomSharedTest, ABoundedCopyFindsAndStoresTheSame) {
     EXPECT_EQ(difference(*copied, native), "");
     EXPECT_EQ(runner.take_record().state != injector::FenceRecord::kFree, is_violation);
   }
-  EXPECT_GT(bounded, shared_kernels() / 4) << "else this tests nothing";
+  EXPECT_GT(bounded, random_kernels() / 4) << "else this tests nothing";
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomSharedTest, testing::Range(1, 5));
