@@ -17,6 +17,8 @@
 
 namespace slate::daemon {
 
+/// More than 25 functions, as the account of each session and the queue of those that wait change
+/// together, under one mutex.
 class Residency {
  public:
   struct Settings {

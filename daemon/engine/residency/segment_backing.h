@@ -49,6 +49,8 @@ struct PastPiece {
   bool is_blank = false;     // whether nothing was written there
 };
 
+/// More than 25 functions, as bookkeeping for the MemoryManager and moves read and write the same
+/// pieces.
 class SegmentBacking {
  public:
   /// The segments that a command needs.
