@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -16,6 +17,9 @@ class Choice {
       : sessions_(sessions), rules_(rules), now_(now) {}
 
   MemoryDecision make() {
+    for (const SessionMemory& each : sessions_) {
+      if (each.missing > 0) least_weight_ = std::min(least_weight_, each.weight);
+    }
     for (const SessionMemory& each : sessions_) {
       if (each.missing > 0 && (next_ == nullptr || is_before(each, *next_))) next_ = &each;
     }
@@ -40,6 +44,8 @@ class Choice {
     if (is_old(one) != is_old(other)) return is_old(one);
     if (!is_old(one) && one.priority != other.priority) return one.priority > other.priority;
     if (one.fetches != other.fetches) return one.fetches;
+    if (is_in_turn(one) != is_in_turn(other)) return is_in_turn(one);
+    if (is_in_turn(one) && one.turn != other.turn) return one.turn < other.turn;
     if (one.since != other.since) return one.since < other.since;
     return one.session < other.session;
   }
@@ -63,8 +69,8 @@ class Choice {
     ask(idle);
     leave(*next_, next_->spare);
     std::ranges::sort(at_work, [](auto* a, auto* b) {
-      return std::tuple(a->priority, a->since, a->session) <
-             std::tuple(b->priority, b->since, b->session);
+      return std::tuple(a->priority, a->turn, a->session) <
+             std::tuple(b->priority, b->turn, b->session);
     });
     for (const SessionMemory* each : at_work) {
       if (short_ > 0 && has_to_go(*each, bytes)) leave(*each, each->movable);
@@ -109,20 +115,30 @@ class Choice {
     return has_come(after(session.used, both_ways));
   }
 
+  /// Whether the turn has been worth an exchange of so many bytes.
   bool is_over(const SessionMemory& session, std::uint64_t bytes) {
-    double least = session.weight;
-    for (const SessionMemory& each : sessions_) {
-      if (each.missing > 0) least = std::min(least, each.weight);
-    }
+    return !session.turn || has_come(end_of_turn(session, bytes));
+  }
+
+  /// Of a waiting session.
+  bool is_in_turn(const SessionMemory& session) const {
+    return session.turn &&
+           end_of_turn(session, session.on_device - session.spare + session.missing) > now_;
+  }
+
+  /// Requires: it has a turn.
+  Time end_of_turn(const SessionMemory& session, std::uint64_t bytes) const {
+    const double least = std::min(session.weight, least_weight_);
     const double exchange_ms = static_cast<double>(bytes) / rules_.bytes_per_ms;
     const double share = least > 0 ? session.weight / least : 1;
-    return has_come(after(session.since, exchange_ms / rules_.overhead * share));
+    return after(*session.turn, exchange_ms / rules_.overhead * share);
   }
 
   const std::span<const SessionMemory> sessions_;
   const MemoryRules& rules_;
   const Time now_;
   const SessionMemory* next_ = nullptr;
+  double least_weight_ = std::numeric_limits<double>::max();  // of those that wait
   std::uint64_t needed_ = 0;  // bytes that the next session's command needs
   std::uint64_t short_ = 0;   // bytes for which nobody leaves yet
   MemoryDecision decision_;

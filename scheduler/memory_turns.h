@@ -13,7 +13,8 @@
 // | others of no higher priority, the longest there first | their turn is over |
 //
 // A turn lasts at least as long as the exchange that ends it takes, divided by the bound on the
-// overhead. After a long wait a session has the highest priority.
+// overhead. A session that needs more memory during its turn comes before those whose turn has not
+// begun. After a long wait a session has the highest priority.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,8 @@ struct SessionMemory {
   std::uint64_t spare = 0;      // the movable part that the waiting command does not need
   bool fetches = false;         // whether it has begun to take memory for that command
   bool busy = false;            // whether work of it is under way
-  Time since{};                 // begin of its wait, or of its turn
+  Time since{};                 // begin of its wait
+  std::optional<Time> turn{};   // begin of its turn; none: it was asked to leave since
   Time used{};                  // its newest command
 };
 

@@ -120,7 +120,7 @@ std::uint64_t all_memory(device::Device& device, const Config& config) {
 std::shared_ptr<Residency> residency_of(device::Device& device, const Config& config,
                                         Trace& trace) {
   if (config.swap.bytes == 0) return nullptr;
-  constexpr std::uint64_t kLargestPiece = 256 << 20, kLargestChunk = 1 << 30;
+  constexpr std::uint64_t kLargestPiece = 256 << 20, kLargestChunk = 512 << 20;
   // Modules and the driver's own objects take some of it, too.
   constexpr std::uint64_t kDriversPart = 32;
   const std::uint64_t grain = device.granularity();

@@ -31,7 +31,7 @@ using slate::kernels::Line;
 using slate::kernels::scrambled;
 using slate::kernels::Step;
 
-constexpr unsigned kThreads = 256, kMostBlocks = 1056;
+constexpr unsigned kThreads = 256, kMostBlocks = 1056, kMostSpin = 1 << 20;
 // A generator's step and the inverse of its factor: forth and back again leave a word as it was.
 constexpr std::uint32_t kFactor = 1664525, kAddend = 1013904223, kInverse = 4276115653;
 static_assert(kFactor * kInverse == 1);
@@ -323,11 +323,13 @@ class Tenant {
     return least;
   }
 
+  /// Arithmetic of a kernel that memory bounds takes no time of its own.
   void calibrate() {
-    const unsigned probe = 64;
-    const double none = kernel_ms(0), some = kernel_ms(probe), wanted = options_.kernel_ms / touch_;
-    if (wanted > none && some > none)
-      spin_ = static_cast<unsigned>((wanted - none) / (some - none) * probe + 0.5);
+    const double wanted = options_.kernel_ms / touch_, none = kernel_ms(0);
+    unsigned probe = 64;
+    double some = kernel_ms(probe);
+    for (; some < 2 * none + wanted / 4 && probe < kMostSpin; some = kernel_ms(probe)) probe *= 2;
+    if (wanted > none) spin_ = static_cast<unsigned>(wanted / some * probe + 0.5);
   }
 
   const Options options_;

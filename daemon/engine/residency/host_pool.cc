@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <fstream>
+#include <limits>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "base/log.h"
@@ -42,6 +45,17 @@ Result<void> populate(std::byte* memory, std::uint64_t bytes) {
   for (std::thread& taker : takers) taker.join();
   if (refused.load()) return fail(ErrorCode::kOutOfMemory, "the host has no memory for a swap");
   return {};
+}
+
+/// Bytes that the system could give without taking them from programs; 0: unknown.
+std::uint64_t available_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string name;
+  for (std::uint64_t kib = 0; file >> name >> kib;) {
+    if (name == "MemAvailable:") return kib << 10;
+    file.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
+  return 0;
 }
 
 }  // namespace
@@ -195,6 +209,18 @@ void HostPool::grow_ahead(std::uint64_t bytes) {
     ahead_ = bytes;
   }
   wishes_.notify_all();
+}
+
+bool HostPool::can_grow_to(std::uint64_t bytes) const {
+  const Counts now = counts();
+  if (bytes > settings_.pinned && !settings_.directory.empty()) return false;
+  const std::uint64_t more = difference(bytes, now.bytes);
+  return more == 0 || available_memory() >= more + more / 2;
+}
+
+std::uint64_t HostPool::ready() const {
+  const MutexLock lock(mutex_);
+  return ahead_ > bytes_ ? bytes_ - used_ : std::numeric_limits<std::uint64_t>::max();
 }
 
 Result<HostPool::Extent> HostPool::take(std::uint64_t bytes) {

@@ -53,6 +53,11 @@ class HostPool {
   Result<void> grow_to(std::uint64_t bytes);
   /// The same later, by a thread of the pool. Errors are left to grow_to().
   void grow_ahead(std::uint64_t bytes);
+  /// Whether the host has memory for so many bytes in all, pinned or pageable, and half as much
+  /// again for others.
+  bool can_grow_to(std::uint64_t bytes) const;
+  /// Bytes that take() gives at once; all there can be while the pool does not grow by itself.
+  std::uint64_t ready() const;
   /// Errors: those of grow_to().
   Result<Extent> take(std::uint64_t bytes);
   void give(Extent extent);

@@ -67,10 +67,11 @@ Result<void> MemoryGate::look(SegmentBacking& backing, const ipc::Command& comma
       if (const auto moved = move_out(backing, asked, *needs); !moved) return moved;
     }
     if (backing.missing(*needs) == 0) break;
-    const auto fetched = fetch(backing, *needs);
-    if (!fetched) return std::unexpected(fetched.error());
+    auto missed = fetch(backing, wanted(backing, *needs), false);
+    if (missed && *missed == Missed::kTooMuch) missed = fetch(backing, *needs, true);
+    if (!missed) return std::unexpected(missed.error());
     // It may use what has come, whatever was asked meanwhile.
-    if (*fetched) break;
+    if (!*missed) break;
   }
   backing.note_use(*needs);
   return {};
@@ -97,7 +98,12 @@ Result<void> MemoryGate::move_out(SegmentBacking& backing, std::uint64_t bytes,
   of_.memory.manager().note_moved();
   // The rest is locked, or the host has no room.
   backing.residency().cannot_leave(backing.tenant());
-  return moved;
+  if (moved || moved.error().code != ErrorCode::kOutOfMemory) return moved;
+  // That is the trouble of the session for which it should have left.
+  backing.residency().note_host_full();
+  log_of_user(of_.uid, LogLevel::kWarning, "session {}: its memory stays on the device: {}",
+              of_.session, moved.error().message);
+  return {};
 }
 
 Result<void> MemoryGate::unlink(SegmentBacking& backing) {
@@ -116,19 +122,34 @@ void MemoryGate::say_linked() {
               of_.session);
 }
 
-/// Whether all has come; false: some of the session's memory has to leave first.
-Result<bool> MemoryGate::fetch(SegmentBacking& backing, const Needs& needs) {
+/// The command's memory, and the working set if that fits, so that the next commands do not wait.
+MemoryGate::Needs MemoryGate::wanted(SegmentBacking& backing, const Needs& command) {
+  const Residency& residency = backing.residency();
+  if (residency.begins_turn(backing.tenant())) backing.begin_turn();
+  Needs wanted = backing.with_working_set(command);
+  const std::uint64_t bytes = backing.tenant().on_device() - backing.spare(wanted);
+  const bool fits = bytes + backing.missing(wanted) <= residency.most_on_device(backing.tenant());
+  return fits ? wanted : command;
+}
+
+/// What has not come, if anything. `may_link`: whether kernels may reach it on the host instead.
+Result<std::optional<MemoryGate::Missed>> MemoryGate::fetch(SegmentBacking& backing,
+                                                            const Needs& needs, bool may_link) {
   if (const auto drained = drain(); !drained) return std::unexpected(drained.error());
   Residency& residency = backing.residency();
   Residency::Tenant& tenant = backing.tenant();
   residency.begin_wait(tenant, backing.missing(needs), backing.spare(needs));
-  bool must_leave = false;
+  std::optional<Missed> missed;
   const auto take_room = [&](std::uint64_t bytes) -> Result<Residency::Taken> {
     while (true) {
       const auto taken = residency.take(tenant, bytes, kLook);
       if (taken == Residency::Taken::kYes) return taken;
-      must_leave = residency.asked(tenant) > 0;
-      if (must_leave) return fail(ErrorCode::kUnavailable, "other memory has to leave first");
+      if (residency.asked(tenant) > 0) {
+        missed = Missed::kMustLeave;
+      } else if (taken == Residency::Taken::kNever && !may_link) {
+        missed = Missed::kTooMuch;
+      }
+      if (missed) return fail(ErrorCode::kUnavailable, "not all of the memory can come");
       if (taken == Residency::Taken::kNever) {
         say_linked();
         return taken;
@@ -139,8 +160,8 @@ Result<bool> MemoryGate::fetch(SegmentBacking& backing, const Needs& needs) {
   const auto brought = backing.bring(needs, take_room);
   residency.end_wait(tenant);
   of_.memory.manager().note_moved();
-  if (brought) return true;
-  if (must_leave) return false;
+  if (brought) return std::optional<Missed>();
+  if (missed) return missed;
   return std::unexpected(brought.error());
 }
 

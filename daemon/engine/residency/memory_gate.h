@@ -43,11 +43,17 @@ class MemoryGate {
 
  private:
   using Needs = SegmentBacking::Needs;
+  /// Why not all of the needed memory has come.
+  enum class Missed {
+    kMustLeave,  // some of the session's memory has to leave first
+    kTooMuch,    // there can be no room for all of it
+  };
 
   std::optional<Needs> needs_of(SegmentBacking& backing, const ipc::Command& command);
   Result<void> look(SegmentBacking& backing, const ipc::Command& command);
   Result<void> move_out(SegmentBacking& backing, std::uint64_t bytes, const Needs& needed);
-  Result<bool> fetch(SegmentBacking& backing, const Needs& needs);
+  static Needs wanted(SegmentBacking& backing, const Needs& command);
+  Result<std::optional<Missed>> fetch(SegmentBacking& backing, const Needs& needs, bool may_link);
   Result<void> unlink(SegmentBacking& backing);
   void say_linked();
   Result<void> drain();

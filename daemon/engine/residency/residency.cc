@@ -12,6 +12,12 @@ namespace slate::daemon {
 
 using Clock = std::chrono::steady_clock;
 
+namespace {
+
+constexpr std::chrono::milliseconds kHostLook{5};  // how often a pool that grows is looked at
+
+}  // namespace
+
 Residency::Residency(device::Device& device, Settings settings, HostPool::Settings host,
                      Listener listener)
     : settings_(settings), host_(device, std::move(host)), listener_(std::move(listener)) {}
@@ -32,7 +38,8 @@ Residency::Counts Residency::counts() const {
 std::shared_ptr<Residency::Tenant> Residency::enter(TenantSpec spec) {
   auto tenant = std::make_shared<Tenant>(std::move(spec));
   const MutexLock lock(mutex_);
-  tenant->since_ = tenant->used_ = Clock::now();
+  tenant->used_ = Clock::now();
+  tenant->turn_ = tenant->used_;
   tenants_.push_back(tenant);
   update_looks();
   return tenant;
@@ -70,12 +77,14 @@ Result<void> Residency::charge(Tenant& tenant, std::uint64_t bytes) {
     if (charged_ > settings_.capacity / 4 * 3)
       soon = std::min(settings_.swap, host_wanted(bytes, tenant.charged_ + bytes));
   }
-  const auto grown = host_.grow_to(wanted);
-  if (!grown) {
-    uncharge(tenant, bytes);
-    return fail(ErrorCode::kOutOfMemory, grown.error().message);
+  // Sessions go on with what they have on the device, until the host's memory is there.
+  if (!host_.can_grow_to(wanted)) {
+    if (const auto grown = host_.grow_to(wanted); !grown) {
+      uncharge(tenant, bytes);
+      return fail(ErrorCode::kOutOfMemory, grown.error().message);
+    }
   }
-  host_.grow_ahead(soon);
+  host_.grow_ahead(std::max(wanted, soon));
   return {};
 }
 
@@ -191,6 +200,23 @@ void Residency::cannot_leave(Tenant& tenant) {
   update_looks();
 }
 
+bool Residency::begins_turn(const Tenant& tenant) const {
+  const MutexLock lock(mutex_);
+  return !tenant.turn_;
+}
+
+std::uint64_t Residency::most_on_device(const Tenant& tenant) const {
+  const MutexLock lock(mutex_);
+  std::uint64_t others = outside_ + unknown_;
+  for (const auto& each : tenants_) others += each.get() == &tenant ? 0 : each->locked_;
+  return difference(settings_.capacity, others);
+}
+
+void Residency::note_host_full() {
+  const MutexLock lock(mutex_);
+  host_full_ = Clock::now();
+}
+
 void Residency::begin_wait(Tenant& tenant, std::uint64_t missing, std::uint64_t spare) {
   const MutexLock lock(mutex_);
   tenant.missing_ = missing;
@@ -210,12 +236,24 @@ void Residency::end_wait(Tenant& tenant) {
     const MutexLock lock(mutex_);
     tenant.missing_ = tenant.spare_ = 0;
     tenant.fetches_ = false;
-    tenant.since_ = tenant.used_ = Clock::now();
+    tenant.used_ = Clock::now();
+    if (std::exchange(tenant.begins_turn_, false)) tenant.turn_ = tenant.used_;
     tenant.waits_.store(false);
     --waiting_;
     update_looks();
   }
   room_.notify_all();
+}
+
+/// Whether the host's memory for it is there. A session that had to wait for it would stop working
+/// too early.
+bool Residency::may_ask(const scheduler::MemoryDecision& decision) const {
+  std::uint64_t wanted = 0;
+  for (const scheduler::MemoryLeave& leave : decision.leave) wanted += leave.bytes;
+  if (wanted == 0) return true;
+  if (host_full_ && Clock::now() < *host_full_ + settings_.full_host_look) return false;
+  for (const auto& each : tenants_) wanted += each->leaving_;
+  return wanted <= host_.ready();
 }
 
 /// Asks sessions to leave as the policy says.
@@ -233,6 +271,7 @@ scheduler::MemoryDecision Residency::decide() {
                         .fetches = each->fetches_,
                         .busy = each->spec_.busy && each->spec_.busy(),
                         .since = each->since_,
+                        .turn = each->turn_,
                         .used = each->used_});
   }
   const scheduler::MemoryRules rules{.capacity = settings_.capacity,
@@ -240,10 +279,15 @@ scheduler::MemoryDecision Residency::decide() {
                                      .bytes_per_ms = bytes_per_ms_,
                                      .overhead = settings_.overhead};
   auto decision = scheduler::decide_memory(sessions, rules, Clock::now());
+  if (!may_ask(decision)) {
+    decision.leave.clear();
+    decision.again = std::min(decision.again, Clock::now() + kHostLook);
+  }
   for (const scheduler::MemoryLeave& leave : decision.leave) {
     for (const auto& each : tenants_) {
       if (each->spec_.session != leave.session) continue;
       each->leaving_ += leave.bytes;
+      if (leave.session != decision.next) each->turn_.reset();
       ++counts_.evictions;
       if (each->spec_.wake) each->spec_.wake();
     }
@@ -263,11 +307,18 @@ Residency::Taken Residency::take(Tenant& tenant, std::uint64_t bytes,
       if (decision.beyond > 0 && difference(tenant.missing_, decision.beyond) < bytes)
         return Taken::kNever;
     }
+    if (host_full_ && *host_full_ > tenant.since_ &&
+        Clock::now() > tenant.since_ + settings_.full_host_wait)
+      return Taken::kNever;
     const auto until = std::min(deadline, decision.again);
     if (Clock::now() >= deadline || tenant.leaving_ > 0) return Taken::kNotYet;
     room_.wait_for(lock, until - Clock::now());
   }
   tenant.fetches_ = true;
+  if (!tenant.turn_) {
+    tenant.turn_ = Clock::now();
+    tenant.begins_turn_ = true;
+  }
   tenant.missing_ = difference(tenant.missing_, bytes);
   tenant.taken_ += bytes;
   taken_ += bytes;
@@ -295,9 +346,9 @@ void Residency::note_move(const Tenant& tenant, bool out, std::uint64_t bytes, d
   if (listener_) listener_(tenant.spec_.session, out, bytes, ms);
   const MutexLock lock(mutex_);
   (out ? counts_.out_ms : counts_.in_ms) += ms;
-  // Short moves say little of the link.
+  // Short moves say little of the link, and those to the device may have waited for room.
   constexpr std::uint64_t kLeast = 64 << 20;
-  if (bytes < kLeast || ms <= 0) return;
+  if (!out || bytes < kLeast || ms <= 0) return;
   bytes_per_ms_ += (static_cast<double>(bytes) / ms - bytes_per_ms_) / 4;
 }
 

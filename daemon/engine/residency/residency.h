@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/mutex.h"
@@ -27,6 +28,9 @@ class Residency {
     std::uint64_t piece = 0;     // bytes that move at once; a multiple of the device's granularity
     double overhead = 0.05;      // most part of the time that exchanges may take
     bool evicts_always = false;  // for tests: whether all memory leaves in front of each command
+    // From when a host without memory was asked, until it is asked again; and the longest wait for
+    // it.
+    std::chrono::milliseconds full_host_look{1'000}, full_host_wait{10'000};
   };
   struct TenantSpec {
     std::uint64_t session = 0;
@@ -65,7 +69,9 @@ class Residency {
     std::uint64_t leaving_ = 0;              // the part of it that was asked to leave
     std::uint64_t missing_ = 0, spare_ = 0;  // as scheduler::SessionMemory has them
     bool fetches_ = false;
-    bool is_whole_ = true;  // whether all that is charged is on the device
+    bool begins_turn_ = false;             // whether the turn counts from the end of this wait
+    bool is_whole_ = true;                 // whether all that is charged is on the device
+    std::optional<scheduler::Time> turn_;  // begin; none: it was asked to leave since
     scheduler::Time since_{}, used_{};
   };
 
@@ -113,13 +119,19 @@ class Residency {
   std::uint64_t asked(Tenant& tenant) const;
   /// Less than was asked for can leave.
   void cannot_leave(Tenant& tenant);
+  /// The host had no memory for what was asked to leave.
+  void note_host_full();
 
+  /// Whether the next wait begins a turn.
+  bool begins_turn(const Tenant& tenant) const;
+  /// The most of its memory that can be on the device at once.
+  std::uint64_t most_on_device(const Tenant& tenant) const;
   /// A command waits for `missing` bytes. Of the session's others, `spare` could leave.
   void begin_wait(Tenant& tenant, std::uint64_t missing, std::uint64_t spare);
   void end_wait(Tenant& tenant);
   enum class Taken { kYes, kNotYet, kNever };
   /// Takes room for a part of what is missing. Waits up to `timeout` for its turn. kNever: for so
-  /// much there can be no room.
+  /// much there can be no room, or there was none for long as the host is full.
   Taken take(Tenant& tenant, std::uint64_t bytes, std::chrono::milliseconds timeout);
   /// The device had no memory where there should have been room for so much: somebody else has it.
   void note_full(Tenant& tenant, std::uint64_t bytes);
@@ -132,6 +144,7 @@ class Residency {
  private:
   std::uint64_t used() const SLATE_REQUIRES(mutex_);
   std::uint64_t host_wanted(std::uint64_t more, std::uint64_t of_one) const SLATE_REQUIRES(mutex_);
+  bool may_ask(const scheduler::MemoryDecision& decision) const SLATE_REQUIRES(mutex_);
   scheduler::MemoryDecision decide() SLATE_REQUIRES(mutex_);
   void update_looks() SLATE_REQUIRES(mutex_);
 
@@ -147,6 +160,7 @@ class Residency {
   std::uint64_t unknown_ SLATE_GUARDED_BY(mutex_) = 0;  // bytes of note_full()
   std::uint32_t waiting_ SLATE_GUARDED_BY(mutex_) = 0;  // sessions
   double bytes_per_ms_ SLATE_GUARDED_BY(mutex_) = 50e6;
+  std::optional<scheduler::Time> host_full_ SLATE_GUARDED_BY(mutex_);  // newest note_host_full()
   Counts counts_ SLATE_GUARDED_BY(mutex_);
 };
 

@@ -269,6 +269,22 @@ void SegmentBacking::note_use(const Needs& needs) {
   }
 }
 
+void SegmentBacking::begin_turn() {
+  // A turn may end before anything was used.
+  if (uses_ >= turn_) working_set_ = std::exchange(turn_, uses_ + 1);
+}
+
+SegmentBacking::Needs SegmentBacking::with_working_set(const Needs& needs) const {
+  if (needs.everything) return needs;
+  Needs more = needs;
+  const MutexLock lock(mutex_);
+  for (const auto& [base, segment] : segments_) {
+    const bool is_blank = segment.pieces.front().where == Where::kNowhere;
+    if (segment.used >= working_set_ && segment.movable && !is_blank) more.segments.insert(base);
+  }
+  return more;
+}
+
 /// Returns the host memory that the piece had.
 HostPool::Extent SegmentBacking::put(Piece& piece, Where where, HostPool::Extent host) {
   const MutexLock lock(mutex_);

@@ -105,6 +105,10 @@ class SegmentBacking {
   /// The needed segments were used now.
   void note_use(const Needs& needs);
   std::uint64_t on_host() const;
+  /// A turn of the session begins. What it used in the one before is its working set at first.
+  void begin_turn();
+  /// The needed segments, and the working set: those used in this turn or the one before.
+  Needs with_working_set(const Needs& needs) const;
 
   /// Brings the needed pieces one after the other. `take_room` takes room for so many bytes. If
   /// there can be none, kernels reach the piece on the host. An error ends the call, and what has
@@ -165,6 +169,8 @@ class SegmentBacking {
   mutable Mutex mutex_;  // also of what segments consist of, which the session's thread changes
   Segments segments_ SLATE_GUARDED_BY(mutex_);
   std::uint64_t uses_ = 0;
+  std::uint64_t turn_ = 0;         // number of the first use in this turn
+  std::uint64_t working_set_ = 0;  // number of the first use that makes a part of the working set
 };
 
 }  // namespace slate::daemon

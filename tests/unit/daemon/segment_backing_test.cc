@@ -293,6 +293,31 @@ TEST_F(SegmentBackingTest, TheLeastRecentlyUsedLeavesFirstAndWhatIsNeededLast) {
   }
 }
 
+TEST_F(SegmentBackingTest, TheWorkingSetIsWhatWasUsedInThisTurnAndTheOneBefore) {
+  Owner owner(device_, residency_, 1);
+  std::vector<Address> segments;
+  for (int i = 0; i < 4; ++i) segments.push_back(owner.add(4 * kMiB));
+  const Address blank = owner.add(4 * kMiB);
+  ASSERT_FALSE(owner.backing.is_mapped(blank));
+  const auto need = [&](std::size_t i) {
+    return NeededSegments{.everything = false, .segments = {segments[i]}};
+  };
+  const auto working_set = [&](std::size_t needed) {
+    return owner.backing.with_working_set(need(needed)).segments;
+  };
+  owner.backing.begin_turn();
+  owner.backing.note_use(need(0));
+  owner.backing.note_use(need(1));
+  owner.backing.begin_turn();
+  EXPECT_EQ(working_set(2), (std::set<Address>{segments[0], segments[1], segments[2]}));
+  owner.backing.begin_turn();  // nothing was used in the turn that ended
+  EXPECT_EQ(working_set(2), (std::set<Address>{segments[0], segments[1], segments[2]}));
+  owner.backing.note_use(need(2));
+  EXPECT_EQ(working_set(3).size(), 4u);
+  owner.backing.begin_turn();
+  EXPECT_EQ(working_set(3), (std::set<Address>{segments[2], segments[3]}));
+}
+
 TEST_F(SegmentBackingTest, WhatWasNeverWrittenTakesNoHostMemory) {
   Owner owner(device_, residency_, 1);
   const Address first = owner.add(kCapacity), blank = owner.add(8 * kMiB);

@@ -22,12 +22,12 @@ MemoryRules rules() {
   return {.capacity = 100, .bytes_per_ms = 1, .overhead = 0.05};
 }
 
-SessionMemory working(std::uint64_t session, std::uint64_t bytes, int since, int used) {
+SessionMemory working(std::uint64_t session, std::uint64_t bytes, int turn, int used) {
   return {.session = session,
           .on_device = bytes,
           .movable = bytes,
           .busy = true,
-          .since = at(since),
+          .turn = at(turn),
           .used = at(used)};
 }
 
@@ -108,6 +108,22 @@ TEST(MemoryTurnsTest, ASessionThatHasBegunToFetchStaysTheNextOne) {
   EXPECT_EQ(decide_memory(sessions, rules(), at(3)).next, 2u);
 }
 
+TEST(MemoryTurnsTest, WhoNeedsMoreDuringItsTurnComesBeforeThoseWithoutOne) {
+  // All of session 2's memory is 60 bytes. Its turn is worth an exchange of these after 1200 ms.
+  std::vector<SessionMemory> sessions{waiting(1, 60, 101), waiting(2, 30, 150)};
+  sessions[1].on_device = sessions[1].movable = 30;
+  sessions[1].turn = at(100);
+  EXPECT_EQ(decide_memory(sessions, rules(), at(1299)).next, 2u);
+  EXPECT_EQ(decide_memory(sessions, rules(), at(1300)).next, 1u);
+}
+
+TEST(MemoryTurnsTest, OfTwoThatNeedMoreDuringTheirTurnsTheEarlierTurnComesFirst) {
+  std::vector<SessionMemory> sessions{waiting(1, 60, 101), waiting(2, 60, 150)};
+  sessions[0].turn = at(100);
+  sessions[1].turn = at(99);
+  EXPECT_EQ(decide_memory(sessions, rules(), at(200)).next, 2u);
+}
+
 TEST(MemoryTurnsTest, AHigherPriorityComesFirstAndWaitsForNoTurn) {
   std::vector<SessionMemory> sessions{working(1, 60, 0, 2), waiting(2, 60, 1), waiting(3, 60, 2)};
   sessions[2].priority = 1;
@@ -158,7 +174,7 @@ class RandomSessions {
       SessionMemory session{.session = static_cast<std::uint64_t>(i) + 1};
       session.weight = pick(1, 4);
       session.priority = pick(0, 5) == 0 ? 1 : 0;
-      session.since = session.used = kStart;
+      session.used = kStart;
       sessions_.push_back(session);
       needs_.push_back(static_cast<std::uint64_t>(pick(1, 100)));
       runs_until_.push_back(kStart);
@@ -217,6 +233,7 @@ class RandomSessions {
       if (session.busy) continue;  // once its work has ended
       const std::uint64_t bytes = std::min(session.on_device, leave.bytes);
       session.on_device = session.movable = session.on_device - bytes;
+      if (leave.session != decision.next) session.turn.reset();
       if (session.missing > 0) session.missing += bytes;
     }
     if (!decision.next) return;
@@ -226,8 +243,9 @@ class RandomSessions {
     next.on_device = next.movable = next.on_device + taken;
     next.missing -= taken;
     next.fetches = taken > 0 && next.missing > 0;
+    if (taken > 0 && !next.turn) next.turn = now_;
     if (next.missing > 0) return;
-    next.since = next.used = now_;
+    next.used = now_;
     begin(*decision.next - 1);
   }
 
