@@ -162,6 +162,7 @@ void HostPool::run() {
     const auto grown = grow_to(wish);
     lock.lock();
     if (!grown) ahead_ = 0;
+    grown_.notify_all();
   }
 }
 
@@ -229,12 +230,18 @@ Result<HostPool::Extent> HostPool::take(std::uint64_t bytes) {
   while (true) {
     std::uint64_t present = 0;
     {
-      const MutexLock lock(mutex_);
+      MutexLock lock(mutex_);
       for (const auto& chunk : chunks_) {
         if (const auto at = chunk->take(size)) {
           used_ += size;
           return Extent{chunk, *at, size};
         }
+      }
+      // The thread's next chunk is there soon. Behind it in the queue for growing_ it would take
+      // long.
+      if (ahead_ > bytes_ && !ending_) {
+        grown_.wait(lock);
+        continue;
       }
       present = bytes_;
     }

@@ -85,7 +85,7 @@ class HostPool {
   std::uint64_t used_ SLATE_GUARDED_BY(mutex_) = 0;
   std::uint64_t ahead_ SLATE_GUARDED_BY(mutex_) = 0;  // wish of grow_ahead()
   bool ending_ SLATE_GUARDED_BY(mutex_) = false;
-  CondVar wishes_;
+  CondVar wishes_, grown_;
   std::thread thread_;  // last, as it uses all of the above
 };
 
