@@ -58,6 +58,10 @@ struct AddressRange {
   bool contains(Address address, std::uint64_t size) const {
     return address >= base && size <= bytes && address - base <= bytes - size;
   }
+  /// Whether both have a byte in common.
+  bool overlaps(const AddressRange& other) const {
+    return base < other.base + other.bytes && other.base < base + bytes;
+  }
 };
 
 /// PTX text, or machine code of one architecture.

@@ -7,16 +7,12 @@
 namespace slate::daemon {
 namespace {
 
-bool overlap(const device::AddressRange& a, const device::AddressRange& b) {
-  return a.base < b.base + b.bytes && b.base < a.base + a.bytes;
-}
-
 bool reads_what_is_written(const ReachedRanges& reader, const ReachedRanges& writer) {
   if (reader.reads_anything) return writer.writes_anything || !writer.written.empty();
   if (writer.writes_anything) return !reader.read.empty();
   return std::ranges::any_of(reader.read, [&](const auto& read) {
     return std::ranges::any_of(writer.written,
-                               [&](const auto& written) { return overlap(read, written); });
+                               [&](const auto& written) { return read.overlaps(written); });
   });
 }
 

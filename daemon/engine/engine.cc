@@ -141,7 +141,8 @@ std::shared_ptr<Residency> residency_of(device::Device& device, const Config& co
       HostPool::Settings{.pinned = config.swap_pinned.bytes,
                          .directory = config.swap_directory,
                          .chunk = std::clamp(std::bit_floor(std::max<std::uint64_t>(swap / 16, 1)),
-                                             piece, kLargestChunk)},
+                                             piece, kLargestChunk),
+                         .most = swap},
       [&trace](std::uint64_t session, bool out, std::uint64_t bytes, double ms) {
         trace.memory_moved(session, out, bytes, ms);
       });
@@ -152,7 +153,8 @@ nlohmann::json to_json(const Residency::Counts& counts) {
           {"host_bytes", counts.host.bytes}, {"host_pinned", counts.host.pinned},
           {"host_used", counts.host.used},   {"moved_out", counts.moved_out},
           {"moved_in", counts.moved_in},     {"out_ms", counts.out_ms},
-          {"in_ms", counts.in_ms},           {"evictions", counts.evictions}};
+          {"in_ms", counts.in_ms},           {"evictions", counts.evictions},
+          {"clean_out", counts.clean_out},   {"host_kept", counts.host.kept}};
 }
 
 }  // namespace
@@ -194,7 +196,8 @@ Engine::Engine(std::unique_ptr<device::Device> device, EngineLink link, Config c
                    .dispatch = config_.dispatch == DispatchChoice::kDevice,
                    .reserved_shared = reserved_shared(device_->info())}),
       forms_(*device_, config_.form, config_.scheduler.intensities,
-             config_.form != FormChoice::kNative || config_.fence != FenceChoice::kNever
+             config_.form != FormChoice::kNative || config_.fence != FenceChoice::kNever ||
+                     config_.swap.bytes > 0
                  ? &form_maker_
                  : nullptr,
              config_.dispatch),

@@ -29,7 +29,7 @@ class FormService {
 
   FormChoice choice() const { return choice_; }
   DispatchChoice dispatch() const { return dispatch_; }
-  /// Null where no kernel is to have forms or a fence.
+  /// Null where no kernel is to have forms or a fence, and nobody asks what it reaches.
   FormMaker* maker() const { return maker_; }
   bool profiles() const { return profiles_; }
   /// Memory for control blocks, allocated at the first call. Null when there is none, which is

@@ -19,10 +19,6 @@ using injector::FenceRecord;
 using injector::FenceTable;
 using injector::Violation;
 
-bool overlap(AddressRange one, AddressRange other) {
-  return one.base < other.base + other.bytes && other.base < one.base + one.bytes;
-}
-
 std::span<const std::byte> bytes_of(const auto& value) {
   return std::as_bytes(std::span(&value, 1));
 }
@@ -208,7 +204,7 @@ bool SessionFence::cut_in_table(AddressRange range) {
   const std::uint32_t count = table_->readable;
   for (std::uint32_t i = 0; i < count; ++i) {
     FenceRange& each = table_->ranges[i];
-    if (each.bytes == 0 || !overlap({each.base, each.bytes}, range)) continue;
+    if (each.bytes == 0 || !range.overlaps({each.base, each.bytes})) continue;
     cuts = true;
     const device::Address its_end = each.base + each.bytes;
     if (its_end > end && table_->readable < FenceTable::kMostRanges)
@@ -228,7 +224,7 @@ void SessionFence::cut_out(std::span<const AddressRange> ranges) {
   bool cuts_table = false, cuts_extent = false;
   for (const AddressRange& range : ranges) {
     cuts_table |= cut_in_table(range);
-    if (!overlap(extent_, range)) continue;
+    if (!extent_.overlaps(range)) continue;
     cuts_extent = true;
     extent_.bytes = range.base > extent_.base ? range.base - extent_.base : 0;
   }

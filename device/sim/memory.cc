@@ -35,10 +35,6 @@ bool whole_chunks(AddressRange range) {
   return range.base % kChunkBytes == 0 && range.bytes % kChunkBytes == 0 && range.bytes > 0;
 }
 
-bool overlap(AddressRange a, AddressRange b) {
-  return a.base < b.base + b.bytes && b.base < a.base + a.bytes;
-}
-
 std::string text(AddressRange range) {
   return fmt::format("{:#x}+{:#x}", range.base, range.bytes);
 }
@@ -212,7 +208,7 @@ Result<Memory::Reservation*> Memory::find_unmapped(AddressRange range) {
                 fmt::format("map: {} is not whole chunks of one reservation", text(range)));
   }
   for (const Mapping& mapping : reservation->mapped) {
-    if (overlap(mapping.range, range)) {
+    if (mapping.range.overlaps(range)) {
       return fail(ErrorCode::kInvalidValue, fmt::format("map: {} is mapped already", text(range)));
     }
   }

@@ -293,10 +293,13 @@ void Reach::add(Effect effect, std::uint32_t line) {
   if (present == 0) present = line;
 }
 
+bool Reach::is_closed() const {
+  return complete && line(Effect::kCallsUnknown) == 0 && line(Effect::kCallsPointer) == 0 &&
+         line(Effect::kLaunches) == 0 && line(Effect::kUnknownInstruction) == 0;
+}
+
 bool Reach::from_arguments() const {
-  const bool is_open = line(Effect::kCallsUnknown) != 0 || line(Effect::kCallsPointer) != 0 ||
-                       line(Effect::kUnknownInstruction) != 0;
-  return complete && !is_open && std::ranges::none_of(memory, [](const ReachedMemory& one) {
+  return is_closed() && std::ranges::none_of(memory, [](const ReachedMemory& one) {
            return one.kind == Kind::kUnknown && !one.is_constant;
          });
 }

@@ -86,6 +86,8 @@ struct Reach {
     return index < effects.size() ? effects[index] : 0;
   }
   void add(Effect effect, std::uint32_t line);
+  /// Whether all that the kernel does to memory is in `memory`.
+  bool is_closed() const;
   /// Whether all addresses are computed from the kernel's parameters and its module's variables.
   bool from_arguments() const;
 };

@@ -189,10 +189,12 @@ LaunchReach reach_of_launch(const Reach& reach, std::span<const std::byte> param
                             const MemoryMap& memory) {
   LaunchReach found;
   found.everything = !reach.from_arguments();
+  found.writes_everything = !reach.is_closed();
   const Resolver resolver(parameters, memory);
   for (const ReachedMemory& reached : reach.memory) {
     const Resolved resolved = resolver.resolve(reached);
     found.everything |= resolved.unknown && !reached.is_constant;
+    found.writes_everything |= resolved.unknown && reached.written != 0;
     for (const AllocationId id : resolved.allocations) {
       auto place = std::ranges::find(found.allocations, id, &LaunchReach::Place::allocation);
       if (place == found.allocations.end()) {

@@ -35,6 +35,7 @@ struct LaunchReach {
     bool written = false;
   };
   bool everything = false;             // an address is not known: any memory can be reached
+  bool writes_everything = false;      // the same of an address that is written
   std::vector<Place> allocations;      // distinct, in the order of the text
   std::vector<std::string> variables;  // of the module
 };

@@ -110,11 +110,12 @@ ReachedRanges CommandReach::of_launch(const ipc::Command& command) {
       .allocation_of_image = nullptr};
   const auto may = injector::may_restart(**reach, parameters, map);
   const auto all = injector::reach_of_launch(**reach, parameters, map);
-  if (all.everything)
-    return unknown(name, may.why_not.empty() ? "it may read anything" : may.why_not);
   ReachedRanges reached;
+  reached.reads_anything = all.everything;
+  reached.writes_anything = all.writes_everything;
   reached.name = name;
   reached.why_not = may.why_not;
+  if (all.everything && may.why_not.empty()) reached.why_not = "it may read anything";
   for (const auto& place : all.allocations) {
     const auto range = allocation_at(place.allocation);
     if (!range) continue;

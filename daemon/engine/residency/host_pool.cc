@@ -224,6 +224,38 @@ std::uint64_t HostPool::ready() const {
   return ahead_ > bytes_ ? bytes_ - used_ : std::numeric_limits<std::uint64_t>::max();
 }
 
+bool HostPool::owns(const Extent& extent) const {
+  return std::ranges::find(chunks_, extent.chunk) != chunks_.end();
+}
+
+std::optional<HostPool::Extent> HostPool::take_present(std::uint64_t bytes) {
+  for (const auto& chunk : chunks_) {
+    if (const auto at = chunk->take(bytes)) {
+      used_ += bytes;
+      return Extent{chunk, *at, bytes};
+    }
+  }
+  return std::nullopt;
+}
+
+/// Ends the oldest copies until there is room. Then the pool should grow, so that there is room for
+/// both: later, as that takes long.
+std::optional<HostPool::Extent> HostPool::take_kept(std::uint64_t bytes) {
+  std::uint64_t ended = 0;
+  while (!kept_.empty()) {
+    const Extent oldest = kept_.extract(kept_.begin()).mapped();
+    oldest.chunk->give(oldest.offset, oldest.bytes);
+    kept_bytes_ -= oldest.bytes;
+    ended += oldest.bytes;
+    if (auto extent = take_present(bytes)) {
+      ahead_ = std::max(ahead_, std::min(settings_.most, bytes_ + ended));
+      wishes_.notify_all();
+      return extent;
+    }
+  }
+  return std::nullopt;
+}
+
 Result<HostPool::Extent> HostPool::take(std::uint64_t bytes) {
   const std::uint64_t size = round_up(bytes, kGrain);
   const std::uint64_t chunk_bytes = std::max(size, settings_.chunk);
@@ -231,12 +263,9 @@ Result<HostPool::Extent> HostPool::take(std::uint64_t bytes) {
     std::uint64_t present = 0;
     {
       MutexLock lock(mutex_);
-      for (const auto& chunk : chunks_) {
-        if (const auto at = chunk->take(size)) {
-          used_ += size;
-          return Extent{chunk, *at, size};
-        }
-      }
+      auto extent = take_present(size);
+      if (!extent) extent = take_kept(size);
+      if (extent) return *std::move(extent);
       // The thread's next chunk is there soon. Behind it in the queue for growing_ it would take
       // long.
       if (ahead_ > bytes_ && !ending_) {
@@ -255,14 +284,37 @@ Result<HostPool::Extent> HostPool::take(std::uint64_t bytes) {
 void HostPool::give(Extent extent) {
   const MutexLock lock(mutex_);
   // An adopted chunk is no chunk of the pool, and goes with its extents.
-  if (std::ranges::find(chunks_, extent.chunk) == chunks_.end()) return;
+  if (!owns(extent)) return;
   extent.chunk->give(extent.offset, extent.bytes);
   used_ -= extent.bytes;
 }
 
+HostPool::Ticket HostPool::keep(Extent extent) {
+  const MutexLock lock(mutex_);
+  if (!owns(extent)) return Ticket::kNone;
+  const Ticket ticket{++last_ticket_};
+  used_ -= extent.bytes;
+  kept_bytes_ += extent.bytes;
+  kept_.emplace(ticket, std::move(extent));
+  return ticket;
+}
+
+std::optional<HostPool::Extent> HostPool::reclaim(Ticket ticket) {
+  const MutexLock lock(mutex_);
+  auto node = kept_.extract(ticket);
+  if (node.empty()) return std::nullopt;
+  kept_bytes_ -= node.mapped().bytes;
+  used_ += node.mapped().bytes;
+  return std::move(node.mapped());
+}
+
+void HostPool::forget(Ticket ticket) {
+  if (auto extent = reclaim(ticket)) give(*std::move(extent));
+}
+
 void HostPool::leave(Extent extent) {
   const MutexLock lock(mutex_);
-  if (std::ranges::find(chunks_, extent.chunk) == chunks_.end()) return;
+  if (!owns(extent)) return;
   extent.chunk->leave(extent.bytes);
   used_ -= extent.bytes;
 }
@@ -291,7 +343,7 @@ void HostPool::trim() {
 
 HostPool::Counts HostPool::counts() const {
   const MutexLock lock(mutex_);
-  return {bytes_, pinned_, used_};
+  return {bytes_, pinned_, used_, kept_bytes_};
 }
 
 }  // namespace slate::daemon

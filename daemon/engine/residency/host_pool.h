@@ -1,7 +1,10 @@
 // HostPool: host memory for contents of device memory that is not on the device. It is taken in
 // large chunks that stay, as pinning takes thirty times as long as a copy. A chunk is pinned, or
 // pageable, or a file without a name. Other processes may hold a chunk's descriptor, and find
-// contents there when this process has gone. Thread-safe.
+// contents there when this process has gone.
+//
+// What nothing else needs may hold copies of what is on the device (keep()). The oldest of them go
+// as soon as somebody takes memory. Thread-safe.
 #pragma once
 
 #include <condition_variable>
@@ -9,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -26,9 +30,11 @@ class HostPool {
     std::uint64_t pinned = 0;       // the most bytes that are pinned
     std::string directory;          // folder for what is beyond; empty: pageable memory
     std::uint64_t chunk = 1 << 30;  // bytes of a chunk, unless more is wanted at once
+    std::uint64_t most = 0;         // bytes up to which it grows for the sake of copies
   };
   struct Counts {
     std::uint64_t bytes = 0, pinned = 0, used = 0;
+    std::uint64_t kept = 0;  // bytes of copies; not among those that are used
   };
 
   class Chunk;
@@ -61,6 +67,14 @@ class HostPool {
   /// Errors: those of grow_to().
   Result<Extent> take(std::uint64_t bytes);
   void give(Extent extent);
+  /// A copy that its owner can do without.
+  enum class Ticket : std::uint64_t { kNone };
+  /// Keeps the contents until somebody else needs the memory. kNone: they are gone at once.
+  Ticket keep(Extent extent);
+  /// Takes a copy back; nullopt when it is gone.
+  std::optional<Extent> reclaim(Ticket ticket);
+  /// Ends a copy, if it is still there.
+  void forget(Ticket ticket);
   /// Somebody else may hold the contents by the descriptor: the bytes are not used again here.
   void leave(Extent extent);
   /// Memory that another process's pool has given out. Errors: kIo; kOutOfMemory.
@@ -71,6 +85,9 @@ class HostPool {
   Counts counts() const;
 
  private:
+  bool owns(const Extent& extent) const SLATE_REQUIRES(mutex_);
+  std::optional<Extent> take_present(std::uint64_t bytes) SLATE_REQUIRES(mutex_);
+  std::optional<Extent> take_kept(std::uint64_t bytes) SLATE_REQUIRES(mutex_);
   Result<std::shared_ptr<Chunk>> make_chunk(std::uint64_t bytes);
   Result<void> grow(std::uint64_t bytes, std::uint64_t chunk_bytes);
   void run();
@@ -83,6 +100,9 @@ class HostPool {
   std::uint64_t bytes_ SLATE_GUARDED_BY(mutex_) = 0;
   std::uint64_t pinned_ SLATE_GUARDED_BY(mutex_) = 0;
   std::uint64_t used_ SLATE_GUARDED_BY(mutex_) = 0;
+  std::map<Ticket, Extent> kept_ SLATE_GUARDED_BY(mutex_);  // the oldest first
+  std::uint64_t kept_bytes_ SLATE_GUARDED_BY(mutex_) = 0;
+  std::uint64_t last_ticket_ SLATE_GUARDED_BY(mutex_) = 0;
   std::uint64_t ahead_ SLATE_GUARDED_BY(mutex_) = 0;  // wish of grow_ahead()
   bool ending_ SLATE_GUARDED_BY(mutex_) = false;
   CondVar wishes_, grown_;

@@ -32,12 +32,12 @@ bool uses_memory(CommandType type) {
 }  // namespace
 
 /// Nullopt: no memory of the session.
-std::optional<MemoryGate::Needs> MemoryGate::needs_of(SegmentBacking& backing,
-                                                      const ipc::Command& command) {
+std::optional<MemoryGate::Use> MemoryGate::use_of(SegmentBacking& backing,
+                                                  const ipc::Command& command) {
   const CommandType type = command.header.type;
-  if (keeps_memory(type)) return Needs{.everything = true, .segments = {}};
+  if (keeps_memory(type)) return Use{{.everything = true, .segments = {}}, {}};
   if (!uses_memory(type)) return std::nullopt;
-  const ReachedRanges reached = of_.reach.of({.command = command});
+  ReachedRanges reached = of_.reach.of({.command = command});
   Needs needs{.everything = reached.reads_anything || reached.writes_anything, .segments = {}};
   for (const auto* const ranges : {&reached.read, &reached.written}) {
     for (const device::AddressRange& range : *ranges) {
@@ -46,35 +46,41 @@ std::optional<MemoryGate::Needs> MemoryGate::needs_of(SegmentBacking& backing,
     }
   }
   if (!needs.everything && needs.segments.empty()) return std::nullopt;
-  return needs;
+  return Use{std::move(needs), {reached.writes_anything, std::move(reached.written)}};
 }
 
 Result<void> MemoryGate::look(SegmentBacking& backing, const ipc::Command& command) {
   Residency& residency = backing.residency();
-  const auto needs = needs_of(backing, command);
-  if (!needs) return tend();
+  const auto use = use_of(backing, command);
+  if (!use) return tend();
   residency.note_use(backing.tenant());
   if (residency.settings().evicts_always) {
     if (const auto moved = unlink(backing); !moved) return moved;
-    if (const auto moved = move_out(backing, kAll, *needs); !moved) return moved;
+    if (const auto moved = move_out(backing, kAll, use->needs); !moved) return moved;
   }
+  if (const auto made = make_present(backing, use->needs); !made) return made;
+  backing.note_use(use->needs);
+  backing.note_written(use->written);
+  return {};
+}
+
+Result<void> MemoryGate::make_present(SegmentBacking& backing, const Needs& needs) {
+  Residency& residency = backing.residency();
   // What once did not fit is only reached on the host for as long as that is so.
-  if (backing.linked(*needs) > 0 && backing.bytes_of(*needs) <= residency.settings().capacity) {
+  if (backing.linked(needs) > 0 && backing.bytes_of(needs) <= residency.settings().capacity) {
     if (const auto moved = unlink(backing); !moved) return moved;
   }
   while (true) {
     if (const std::uint64_t asked = residency.asked(backing.tenant()); asked > 0) {
-      if (const auto moved = move_out(backing, asked, *needs); !moved) return moved;
+      if (const auto moved = move_out(backing, asked, needs); !moved) return moved;
     }
-    if (backing.missing(*needs) == 0) break;
-    auto missed = fetch(backing, wanted(backing, *needs), false);
-    if (missed && *missed == Missed::kTooMuch) missed = fetch(backing, *needs, true);
+    if (backing.missing(needs) == 0) return {};
+    auto missed = fetch(backing, wanted(backing, needs), false);
+    if (missed && *missed == Missed::kTooMuch) missed = fetch(backing, needs, true);
     if (!missed) return std::unexpected(missed.error());
     // It may use what has come, whatever was asked meanwhile.
-    if (!*missed) break;
+    if (!*missed) return {};
   }
-  backing.note_use(*needs);
-  return {};
 }
 
 Result<void> MemoryGate::tend() {

@@ -48,8 +48,13 @@ class MemoryGate {
     kMustLeave,  // some of the session's memory has to leave first
     kTooMuch,    // there can be no room for all of it
   };
+  struct Use {
+    Needs needs;
+    SegmentBacking::Written written;
+  };
 
-  std::optional<Needs> needs_of(SegmentBacking& backing, const ipc::Command& command);
+  std::optional<Use> use_of(SegmentBacking& backing, const ipc::Command& command);
+  Result<void> make_present(SegmentBacking& backing, const Needs& needs);
   Result<void> look(SegmentBacking& backing, const ipc::Command& command);
   Result<void> move_out(SegmentBacking& backing, std::uint64_t bytes, const Needs& needed);
   static Needs wanted(SegmentBacking& backing, const Needs& command);

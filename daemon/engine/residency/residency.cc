@@ -342,6 +342,11 @@ void Residency::do_without(Tenant& tenant, std::uint64_t bytes) {
   tenant.missing_ = difference(tenant.missing_, bytes);
 }
 
+void Residency::note_clean(std::uint64_t bytes) {
+  const MutexLock lock(mutex_);
+  counts_.clean_out += bytes;
+}
+
 void Residency::note_move(const Tenant& tenant, bool out, std::uint64_t bytes, double ms) {
   if (listener_) listener_(tenant.spec_.session, out, bytes, ms);
   const MutexLock lock(mutex_);

@@ -27,7 +27,9 @@ class Residency {
     std::uint64_t swap = 0;      // the most bytes on the host
     std::uint64_t piece = 0;     // bytes that move at once; a multiple of the device's granularity
     double overhead = 0.05;      // most part of the time that exchanges may take
-    bool evicts_always = false;  // for tests: whether all memory leaves in front of each command
+    // For tests: whether all memory leaves in front of each command, and clean memory is compared
+    // with its copy.
+    bool evicts_always = false;
     // From when a host without memory was asked, until it is asked again; and the longest wait for
     // it.
     std::chrono::milliseconds full_host_look{1'000}, full_host_wait{10'000};
@@ -42,6 +44,7 @@ class Residency {
   struct Counts {
     std::uint64_t capacity = 0, used = 0;       // bytes of the device
     std::uint64_t moved_out = 0, moved_in = 0;  // bytes since the start
+    std::uint64_t clean_out = 0;                // the part of moved_out that was not copied
     std::uint64_t evictions = 0;                // times that a session was asked to leave
     double out_ms = 0, in_ms = 0;               // time that moves have taken
     HostPool::Counts host;
@@ -70,7 +73,7 @@ class Residency {
     std::uint64_t missing_ = 0, spare_ = 0;  // as scheduler::SessionMemory has them
     bool fetches_ = false;
     bool begins_turn_ = false;             // whether the turn counts from the end of this wait
-    bool is_whole_ = true;                 // whether all that is charged is on the device
+    bool is_whole_ = true;                 // as of set_whole()
     std::optional<scheduler::Time> turn_;  // begin; none: it was asked to leave since
     scheduler::Time since_{}, used_{};
   };
@@ -109,7 +112,7 @@ class Residency {
   /// Device memory that is no session's segment.
   void take_outside(std::uint64_t bytes);
   void give_outside(std::uint64_t bytes);
-  /// All that the session has is on the device, or not.
+  /// All that the session has is on the device, and nothing of it is clean, or not.
   void set_whole(Tenant& tenant, bool whole);
 
   // The session's thread.
@@ -138,6 +141,8 @@ class Residency {
   /// So much of what was missing is reached on the host instead.
   void do_without(Tenant& tenant, std::uint64_t bytes);
 
+  /// So many bytes leave without a copy.
+  void note_clean(std::uint64_t bytes);
   /// A move of so many bytes took so long.
   void note_move(const Tenant& tenant, bool out, std::uint64_t bytes, double ms);
 

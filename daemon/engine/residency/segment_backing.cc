@@ -1,7 +1,10 @@
 #include "daemon/engine/residency/segment_backing.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <iterator>
 #include <utility>
 
@@ -59,12 +62,13 @@ std::vector<SegmentBacking::Piece> SegmentBacking::cut(AddressRange segment) con
   return pieces;
 }
 
-/// To be called when a segment has changed.
+/// To be called when a segment has changed. What is clean has to be looked after.
 void SegmentBacking::show_whole() {
   const MutexLock lock(mutex_);
   const bool whole = std::ranges::all_of(segments_, [](const auto& each) {
-    return std::ranges::all_of(each.second.pieces,
-                               [](const Piece& piece) { return piece.where == Where::kDevice; });
+    return std::ranges::all_of(each.second.pieces, [](const Piece& piece) {
+      return piece.where == Where::kDevice && piece.copy == HostPool::Ticket::kNone;
+    });
   });
   residency_.set_whole(*tenant_, whole);
 }
@@ -170,6 +174,7 @@ void SegmentBacking::drop(Address base, PieceNotes* notes) {
   }
   if (!segment.movable) residency_.unlock(*tenant_, on_device(segment));
   for (Piece& piece : segment.pieces) {
+    residency_.host().forget(piece.copy);
     if (piece.where == Where::kDevice || piece.where == Where::kLinked) {
       // Only a device that is lost refuses, and its engine is about to end.
       (void)device_.unmap(piece.range);
@@ -208,6 +213,8 @@ void SegmentBacking::lock(Address base) {
   Segment& segment = segments_.at(base);
   if (!std::exchange(segment.movable, false)) return;
   residency_.lock(*tenant_, on_device(segment));
+  // It does not leave any more, and others may write there.
+  for (Piece& piece : segment.pieces) forget_copy(piece);
 }
 
 Address SegmentBacking::segment_at(Address address) const {
@@ -285,11 +292,41 @@ SegmentBacking::Needs SegmentBacking::with_working_set(const Needs& needs) const
   return more;
 }
 
-/// Returns the host memory that the piece had.
-HostPool::Extent SegmentBacking::put(Piece& piece, Where where, HostPool::Extent host) {
+void SegmentBacking::note_written(const Written& written) {
+  {
+    const MutexLock lock(mutex_);
+    const auto forget_in = [this](Segment& segment, AddressRange range) SLATE_REQUIRES(mutex_) {
+      for (Piece& piece : segment.pieces) {
+        if (piece.range.overlaps(range)) forget_copy(piece);
+      }
+    };
+    for (auto& [base, segment] : segments_) {
+      if (written.everything) forget_in(segment, {base, segment.bytes});
+    }
+    for (const AddressRange& range : written.ranges) {
+      auto next = segments_.upper_bound(range.base);
+      if (next != segments_.begin()) --next;
+      for (; next != segments_.end() && next->first < range.base + range.bytes; ++next)
+        forget_in(next->second, range);
+    }
+  }
+  show_whole();
+}
+
+void SegmentBacking::forget_copy(Piece& piece) {
+  residency_.host().forget(std::exchange(piece.copy, HostPool::Ticket::kNone));
+}
+
+void SegmentBacking::put(Piece& piece, Where where, HostPool::Extent host) {
   const MutexLock lock(mutex_);
   piece.where = where;
-  return std::exchange(piece.host, std::move(host));
+  const auto before = std::exchange(piece.host, std::move(host));
+  if (!before.is_there()) return;
+  if (where == Where::kDevice) {
+    piece.copy = residency_.host().keep(before);
+  } else {
+    residency_.host().give(before);
+  }
 }
 
 /// Requires: there is room for it.
@@ -305,8 +342,7 @@ Result<void> SegmentBacking::bring(Piece& piece, Where to) {
     }
     if (notes_ != nullptr && to == Where::kDevice) notes_->piece_on_device(piece.range);
     if (notes_ != nullptr && to == Where::kLinked) notes_->piece_linked(piece.range);
-    const auto host = put(piece, to, {});
-    if (host.is_there()) residency_.host().give(host);
+    put(piece, to, {});
     return {};
   };
   if (piece.where == Where::kNowhere) return arrived({});
@@ -392,13 +428,16 @@ Result<void> SegmentBacking::move_out(std::uint64_t bytes, const Needs& needed) 
   });
   Timed timed(residency_, *tenant_, true);
   Result<void> done;
+  std::uint64_t left = 0;
+  const std::uint64_t copied_before = copied_out_;
   for (const auto& [base, segment] : order) {
-    if (timed.bytes >= bytes || !done) break;
+    if (left >= bytes || !done) break;
     const std::uint64_t before = on_device(*segment);
     if (before == 0) continue;
-    done = move_out(*segment, bytes - timed.bytes);
-    timed.bytes += before - on_device(*segment);
+    done = move_out(*segment, bytes - left);
+    left += before - on_device(*segment);
   }
+  timed.bytes = copied_out_ - copied_before;
   show_whole();
   return done;
 }
@@ -407,14 +446,37 @@ Result<void> SegmentBacking::move_out(Segment& segment, std::uint64_t bytes) {
   if (segment.is_one) return move_out_whole(segment);
   std::uint64_t moved = 0;
   Result<void> done;
+  std::vector<Piece*> others;
+  // What the others take on the host may be the copies of the clean ones. So these go first.
   for (Piece& piece : segment.pieces) {
     if (moved >= bytes || !done) break;
     if (piece.where != Where::kDevice) continue;
-    moved += piece.range.bytes;
-    done = put_on_host(piece);
+    if (auto copy = residency_.host().reclaim(piece.copy)) {
+      moved += piece.range.bytes;
+      done = leave_clean(piece, *std::move(copy));
+    } else {
+      others.push_back(&piece);
+    }
+  }
+  for (Piece* const piece : others) {
+    if (moved >= bytes || !done) break;
+    moved += piece->range.bytes;
+    done = put_on_host(*piece);
   }
   const auto finished = moves_.finish();
   return done ? finished : done;
+}
+
+/// `copy`: of what is on the device.
+Result<void> SegmentBacking::leave_clean(Piece& piece, HostPool::Extent copy) {
+  if (residency_.settings().evicts_always) {
+    if (const auto same = check_copy(piece, copy); !same) {
+      residency_.host().give(std::move(copy));
+      return same;
+    }
+  }
+  residency_.note_clean(piece.range.bytes);
+  return leave_device(piece, std::move(copy));
 }
 
 /// The piece is still on the device until the copy has ended.
@@ -430,16 +492,38 @@ Result<void> SegmentBacking::put_on_host(Piece& piece) {
                        residency_.host().leave(extent);
                        return copied;
                      }
-                     if (notes_ != nullptr)
-                       notes_->piece_on_host(piece.range, extent.fd(), extent.offset);
-                     const Where was = piece.where;
-                     put(piece, Where::kHost, extent);
-                     auto unmapped = device_.unmap(piece.range);
-                     if (was == Where::kDevice) residency_.give(*tenant_, piece.range.bytes, true);
-                     return unmapped;
+                     copied_out_ += piece.range.bytes;
+                     return leave_device(piece, extent);
                    });
   if (!begun) residency_.host().give(std::move(*extent));
   return begun;
+}
+
+/// Its contents are in the extent.
+Result<void> SegmentBacking::leave_device(Piece& piece, HostPool::Extent extent) {
+  if (notes_ != nullptr) notes_->piece_on_host(piece.range, extent.fd(), extent.offset);
+  const Where was = piece.where;
+  piece.copy = HostPool::Ticket::kNone;
+  put(piece, Where::kHost, std::move(extent));
+  auto unmapped = device_.unmap(piece.range);
+  if (was == Where::kDevice) residency_.give(*tenant_, piece.range.bytes, true);
+  return unmapped;
+}
+
+/// For tests. Errors: kInternal where something wrote to a piece that is clean.
+Result<void> SegmentBacking::check_copy(const Piece& piece, const HostPool::Extent& copy) {
+  const auto present = residency_.host().take(piece.range.bytes);
+  if (!present) return std::unexpected(present.error());
+  auto copied = moves_.begin(Place::on_host(present->memory()), Place::on_device(piece.range.base),
+                             piece.range.bytes, [](Result<void> ended) { return ended; });
+  const auto finished = moves_.finish();
+  if (copied) copied = finished;
+  const bool same = copied && std::memcmp(present->memory(), copy.memory(), piece.range.bytes) == 0;
+  residency_.host().give(*present);
+  if (!copied || same) return copied;
+  return fail(ErrorCode::kInternal,
+              fmt::format("{} bytes at {:#x} were written by a command that was not known to",
+                          piece.range.bytes, piece.range.base));
 }
 
 /// Takes host memory for the pieces, and copies them there. All or none of them are there then.
@@ -457,7 +541,10 @@ Result<void> SegmentBacking::copy_to_host(std::vector<Piece>& pieces) {
   }
   const auto finished = moves_.finish();
   if (copied) copied = finished;
-  if (taken && copied) return {};
+  if (taken && copied) {
+    for (const Piece& piece : pieces) copied_out_ += piece.range.bytes;
+    return {};
+  }
   for (Piece& piece : pieces) {
     if (!piece.host.is_there()) continue;
     // Behind a copy that has failed the device may still write there.

@@ -2,6 +2,9 @@
 // memory of the host with what was moved out, or nothing yet, which reads as zeros. A segment is
 // mapped as a whole at first. Once it has moved it consists of pieces.
 //
+// A piece that comes back leaves a copy in the host pool. Until something writes there it is clean,
+// and leaves without being copied.
+//
 // Moves are made by the session's thread while none of its work is under way. Other methods are for
 // the session's MemoryManager, under its lock.
 #pragma once
@@ -60,6 +63,12 @@ class SegmentBacking {
     bool has(device::Address segment) const { return everything || segments.contains(segment); }
   };
 
+  /// What a command may write.
+  struct Written {
+    bool everything = false;
+    std::vector<device::AddressRange> ranges;
+  };
+
   /// `notes`: may be null. All outlive it.
   SegmentBacking(device::Device& device, Residency& residency,
                  std::shared_ptr<Residency::Tenant> tenant, PieceNotes* notes)
@@ -104,6 +113,8 @@ class SegmentBacking {
   std::uint64_t spare(const Needs& needs) const;
   /// The needed segments were used now.
   void note_use(const Needs& needs);
+  /// To be called for each command that writes, before it begins: what is there is not clean.
+  void note_written(const Written& written);
   std::uint64_t on_host() const;
   /// A turn of the session begins. What it used in the one before is its working set at first.
   void begin_turn();
@@ -135,6 +146,7 @@ class SegmentBacking {
     device::AddressRange range;
     Where where = Where::kNowhere;
     HostPool::Extent host = {};
+    HostPool::Ticket copy = HostPool::Ticket::kNone;  // of what is on the device, if it is clean
   };
   struct Segment {
     std::uint64_t bytes = 0;
@@ -148,7 +160,8 @@ class SegmentBacking {
   std::vector<Piece> cut(device::AddressRange segment) const;
   void note_blank(const Segment& segment);
   void drop(device::Address segment, PieceNotes* notes);
-  HostPool::Extent put(Piece& piece, Where where, HostPool::Extent host);
+  void put(Piece& piece, Where where, HostPool::Extent host);
+  void forget_copy(Piece& piece);
   Result<void> bring(Piece& piece, Where to);
   Result<void> bring(Piece& piece, const TakeRoom& take_room);
   using Counts = std::function<bool(const Segment&, const Piece&)>;
@@ -158,6 +171,9 @@ class SegmentBacking {
   Result<void> move_out_whole(Segment& segment);
   Result<void> copy_to_host(std::vector<Piece>& pieces);
   Result<void> put_on_host(Piece& piece);
+  Result<void> leave_clean(Piece& piece, HostPool::Extent copy);
+  Result<void> leave_device(Piece& piece, HostPool::Extent extent);
+  Result<void> check_copy(const Piece& piece, const HostPool::Extent& copy);
   void show_whole();
 
   device::Device& device_;
@@ -171,6 +187,7 @@ class SegmentBacking {
   std::uint64_t uses_ = 0;
   std::uint64_t turn_ = 0;         // number of the first use in this turn
   std::uint64_t working_set_ = 0;  // number of the first use that makes a part of the working set
+  std::uint64_t copied_out_ = 0;   // bytes, by all moves
 };
 
 }  // namespace slate::daemon

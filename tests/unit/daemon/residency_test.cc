@@ -206,6 +206,59 @@ TEST_F(HostPoolTest, ChunksThatNothingUsesAreGivenBack) {
   EXPECT_EQ(pool.counts().pinned, 0u);
 }
 
+TEST_F(HostPoolTest, CopiesStayUntilSomebodyTakesTheMemory) {
+  std::vector<HostPool::Ticket> copies;
+  for (int i = 0; i < 4; ++i) copies.push_back(pool_.keep(*pool_.take(2 * kMiB)));
+  EXPECT_EQ(counts().kept, kChunk);
+  EXPECT_EQ(counts().used, 0u) << "nothing needs them";
+  const auto back = pool_.reclaim(copies[2]);
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->offset, 4 * kMiB);
+  EXPECT_EQ(counts().used, 2 * kMiB);
+  EXPECT_EQ(counts().kept, 6 * kMiB);
+  const auto taken = *pool_.take(2 * kMiB);
+  EXPECT_EQ(taken.offset, 0u) << "the oldest copy goes first";
+  EXPECT_FALSE(pool_.reclaim(copies[0]));
+  EXPECT_TRUE(pool_.reclaim(copies[1])) << "the others are still there";
+  pool_.forget(copies[3]);
+  pool_.forget(copies[3]);
+  pool_.forget(HostPool::Ticket::kNone);
+  EXPECT_EQ(counts().kept, 0u);
+  EXPECT_EQ(counts().used, 6 * kMiB);
+  EXPECT_EQ(counts().bytes, kChunk) << "it grows for nobody's copy unless it may";
+}
+
+TEST_F(HostPoolTest, NoCopyStandsInTheWay) {
+  const auto small = *pool_.take(2 * kMiB);
+  for (int i = 0; i < 3; ++i) (void)pool_.keep(*pool_.take(2 * kMiB));
+  const auto large = *pool_.take(kChunk);
+  EXPECT_EQ(counts().kept, 0u) << "none of them made room";
+  EXPECT_EQ(counts().bytes, 2 * kChunk);
+  pool_.give(small);
+  pool_.give(large);
+}
+
+TEST_F(HostPoolTest, ItGrowsForCopiesAsFarAsItMay) {
+  HostPool pool(device_, {.pinned = 0, .directory = "", .chunk = kChunk, .most = 2 * kChunk});
+  (void)pool.keep(*pool.take(kChunk));
+  const auto first = *pool.take(kChunk);
+  for (int i = 0; pool.counts().bytes < 2 * kChunk && i < 10'000; ++i)
+    std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(pool.counts().bytes, 2 * kChunk);
+  (void)pool.keep(*pool.take(kChunk));
+  EXPECT_EQ(pool.counts().kept, kChunk) << "both have room now";
+  (void)pool.take(kChunk);
+  std::this_thread::sleep_for(20ms);
+  EXPECT_EQ(pool.counts().bytes, 2 * kChunk);
+}
+
+TEST_F(HostPoolTest, MemoryOfAnotherPoolIsNotKept) {
+  const auto extent = *pool_.take(2 * kMiB);
+  EXPECT_EQ(pool_.keep(*HostPool::adopt(extent.fd(), extent.offset, extent.bytes)),
+            HostPool::Ticket::kNone);
+  pool_.give(extent);
+}
+
 class ResidencyTest : public testing::Test {
  protected:
   static constexpr std::uint64_t kCapacity = 16 * kMiB, kSwap = 32 * kMiB;

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <functional>
 #include <numeric>
+#include <random>
 #include <set>
 #include <string>
 #include <thread>
@@ -31,6 +32,7 @@ using NeededSegments = SegmentBacking::Needs;
 constexpr std::uint64_t kCapacity = 16 * kMiB, kPiece = 4 * kMiB;
 constexpr std::uint64_t kAllOfIt = ~std::uint64_t{0};
 const NeededSegments kEverything{.everything = true, .segments = {}};
+const SegmentBacking::Written kWritesAll{.everything = true, .ranges = {}};
 
 /// Sim, which fails where the test wants it, and knows what is mapped.
 class MovingDevice : public ForwardingDevice {
@@ -44,6 +46,8 @@ class MovingDevice : public ForwardingDevice {
   }
   /// The copy with this number fails, from 1 on: one that has begun, once it is looked at.
   void fail_copy(int count) { copies_left_ = count; }
+  /// Copies that have ended since the last call.
+  int take_copies() { return std::exchange(copies_, 0); }
   bool is_mapped(Address base) const { return mapped_.contains(base); }
   std::uint64_t mapped_bytes() const {
     return std::accumulate(mapped_.begin(), mapped_.end(), std::uint64_t{0},
@@ -69,6 +73,7 @@ class MovingDevice : public ForwardingDevice {
   Result<bool> query(device::Event event) override {
     auto done = ForwardingDevice::query(event);
     while (done && !*done) done = ForwardingDevice::query(event);
+    ++copies_;
     if (is_time(copies_left_)) return fail(ErrorCode::kIllegalAddress, "the copy has failed");
     return done;
   }
@@ -80,7 +85,7 @@ class MovingDevice : public ForwardingDevice {
     return mapped;
   }
 
-  int maps_left_ = 0, copies_left_ = 0;
+  int maps_left_ = 0, copies_left_ = 0, copies_ = 0;
   ErrorCode code_ = ErrorCode::kOutOfMemory;
   std::map<Address, std::uint64_t> mapped_;
 };
@@ -248,6 +253,8 @@ TEST_F(SegmentBackingTest, ContentsComeBackWordForWordAtTheSameAddresses) {
     EXPECT_EQ(wrong_words(small, 2 * kMiB, 2), 0u);
     EXPECT_EQ(host_used(), 0u);
     EXPECT_TRUE(owner.backing.is_mapped(large));
+    EXPECT_TRUE(owner.tenant->looks()) << "a write may come";
+    owner.backing.note_written(kWritesAll);
     EXPECT_FALSE(owner.tenant->looks());
     expect_accounts(owner);
   }
@@ -385,6 +392,7 @@ TEST_F(SegmentBackingTest, ACopyThatFailsLeavesTheAccountsRight) {
       if (!whole) {
         ASSERT_TRUE(owner.move_out());
         ASSERT_TRUE(owner.bring(kEverything));
+        owner.backing.note_written(kWritesAll);
       }
       device_.fail_copy(failing);
       EXPECT_EQ(owner.move_out().error().code, ErrorCode::kIllegalAddress) << failing;
@@ -410,6 +418,7 @@ TEST_F(SegmentBackingTest, MoreThanTheDeviceHasIsReachedOnTheHostAndKeepsItsCont
   EXPECT_TRUE(owner.backing.is_mapped(second));
   expect_accounts(owner, 8 * kMiB);
   EXPECT_EQ(words_not_zero(first, 24 * kMiB), 0u);
+  owner.backing.note_written(kWritesAll);
   fill(first, 12 * kMiB, 1);
   fill(second, 12 * kMiB, 2);
   ASSERT_TRUE(owner.backing.unlink());
@@ -424,6 +433,133 @@ TEST_F(SegmentBackingTest, MoreThanTheDeviceHasIsReachedOnTheHostAndKeepsItsCont
   EXPECT_EQ(owner.backing.linked(kEverything), 8 * kMiB);
   EXPECT_EQ(wrong_words(first, 12 * kMiB, 1), 0u);
   EXPECT_EQ(wrong_words(second, 12 * kMiB, 2), 0u) << "also where it is linked again";
+}
+
+TEST_F(SegmentBackingTest, WhatWasOnlyReadLeavesWithoutACopy) {
+  Owner owner(device_, residency_, 1);
+  const Address segment = owner.add(8 * kMiB);
+  fill(segment, 8 * kMiB, 1);
+  ASSERT_TRUE(owner.move_out());
+  EXPECT_EQ(device_.take_copies(), 2) << "by pieces";
+  for (int turn = 0; turn < 3; ++turn) {
+    ASSERT_TRUE(owner.bring(kEverything));
+    EXPECT_EQ(device_.take_copies(), 2);
+    EXPECT_EQ(residency_.counts().host.kept, 8 * kMiB);
+    EXPECT_EQ(wrong_words(segment, 8 * kMiB, 1), 0u);
+    ASSERT_TRUE(owner.move_out());
+    EXPECT_EQ(device_.take_copies(), 0);
+    EXPECT_EQ(owner.backing.on_host(), 8 * kMiB);
+    EXPECT_EQ(host_used(), 8 * kMiB);
+    EXPECT_EQ(residency_.counts().host.kept, 0u);
+    expect_accounts(owner);
+  }
+  EXPECT_EQ(residency_.counts().clean_out, 24 * kMiB);
+  EXPECT_EQ(residency_.counts().moved_out, 32 * kMiB);
+}
+
+TEST_F(SegmentBackingTest, WhatWasWrittenIsCopiedPieceByPiece) {
+  Owner owner(device_, residency_, 1);
+  const Address first = owner.add(8 * kMiB), second = owner.add(8 * kMiB);
+  fill(first, 8 * kMiB, 1);
+  fill(second, 8 * kMiB, 2);
+  ASSERT_TRUE(owner.move_out());
+  const auto written = [](Address base, std::uint64_t bytes) {
+    return SegmentBacking::Written{.everything = false, .ranges = {{base, bytes}}};
+  };
+  const struct {
+    SegmentBacking::Written written;
+    int copies;
+  } kCases[] = {{{}, 0},
+                {written(first, 1), 1},
+                {written(first + 8 * kMiB - 1, 1), 1},
+                {written(first + kPiece - 1, 2), 2},
+                {written(first + 8 * kMiB, 1), 1},
+                {written(first - kMiB, kMiB), 0},
+                {written(first - kMiB, kMiB + 1), 1},
+                {written(first + kPiece, 2 * kPiece), 2},
+                {written(first, 16 * kMiB), 4},
+                {kWritesAll, 4}};
+  for (const auto& each : kCases) {
+    ASSERT_TRUE(owner.bring(kEverything));
+    owner.backing.note_written(each.written);
+    (void)device_.take_copies();
+    ASSERT_TRUE(owner.move_out());
+    EXPECT_EQ(device_.take_copies(), each.copies) << &each - kCases;
+  }
+  ASSERT_TRUE(owner.bring(kEverything));
+  EXPECT_EQ(wrong_words(first, 8 * kMiB, 1), 0u);
+  EXPECT_EQ(wrong_words(second, 8 * kMiB, 2), 0u);
+}
+
+TEST_F(SegmentBackingTest, ACopyThatAnotherSessionsMemoryHasTakenIsMadeAgain) {
+  Owner owner(device_, residency_, 1), other(device_, residency_, 2);
+  const Address ours = owner.add(16 * kMiB);
+  fill(ours, 16 * kMiB, 1);
+  ASSERT_TRUE(owner.move_out());
+  ASSERT_TRUE(owner.bring(kEverything));
+  EXPECT_EQ(residency_.counts().host.kept, 16 * kMiB);
+  const std::uint64_t pool = residency_.counts().host.bytes;
+  const auto free = residency_.host().take(pool - 16 * kMiB);
+  EXPECT_EQ(residency_.counts().host.kept, 16 * kMiB);
+  const auto taken = residency_.host().take(kPiece);
+  EXPECT_EQ(residency_.counts().host.kept, 12 * kMiB);
+  EXPECT_EQ(residency_.counts().host.bytes, pool) << "it need not grow";
+  (void)device_.take_copies();
+  ASSERT_TRUE(owner.move_out());
+  EXPECT_EQ(device_.take_copies(), 1);
+  residency_.host().give(*free);
+  residency_.host().give(*taken);
+  ASSERT_TRUE(owner.bring(kEverything));
+  EXPECT_EQ(wrong_words(ours, 16 * kMiB, 1), 0u);
+}
+
+TEST_F(SegmentBackingTest, WhatIsLockedIsNotClean) {
+  Owner owner(device_, residency_, 1);
+  const Address segment = owner.add(8 * kMiB);
+  ASSERT_TRUE(owner.move_out());
+  ASSERT_TRUE(owner.bring(kEverything));
+  EXPECT_GT(residency_.counts().host.kept, 0u);
+  owner.backing.lock(segment);
+  EXPECT_EQ(residency_.counts().host.kept, 0u);
+}
+
+TEST_F(SegmentBackingTest, RandomReadsAndWritesComeBackWordForWord) {
+  std::mt19937 random(30);
+  const auto any_of = [&](std::size_t count) { return random() % count; };
+  Owner owner(device_, residency_, 1), other(device_, residency_, 2);
+  std::map<Address, std::vector<std::uint32_t>> expected;  // by piece, the word at each page
+  constexpr std::uint64_t kPage = 4096;
+  std::vector<std::pair<Owner*, Address>> all;
+  for (int i = 0; i < 6; ++i) {
+    Owner& its = i % 2 == 0 ? owner : other;
+    const Address base = its.add(6 * kMiB);
+    all.emplace_back(&its, base);
+    expected[base].resize(6 * kMiB / kPage);
+  }
+  std::uint64_t wrong = 0;
+  for (int turn = 0; turn < 60; ++turn) {
+    const auto& [its, base] = all[any_of(all.size())];
+    Owner& rest = its == &owner ? other : owner;
+    ASSERT_TRUE(rest.move_out());
+    const bool has_room = its->backing.missing({.everything = false, .segments = {base}}) == 0 ||
+                          its->tenant->on_device() + 6 * kMiB <= kCapacity;
+    const std::uint64_t leaving = !has_room ? kAllOfIt : any_of(3) == 0 ? any_of(12) * kMiB : 0;
+    ASSERT_TRUE(its->move_out(leaving));
+    ASSERT_TRUE(its->bring(base));
+    auto& words = expected[base];
+    for (std::size_t page = 0; page < words.size(); ++page)
+      wrong += *words_at(base + page * kPage) != words[page];
+    if (any_of(2) == 0) continue;
+    const std::size_t from = any_of(words.size()), count = 1 + any_of(words.size() - from);
+    its->backing.note_written(
+        {.everything = false, .ranges = {{base + from * kPage, count * kPage}}});
+    for (std::size_t page = from; page < from + count; ++page)
+      *words_at(base + page * kPage) = words[page] = static_cast<std::uint32_t>(random());
+  }
+  EXPECT_EQ(wrong, 0u);
+  const auto counts = residency_.counts();
+  EXPECT_GT(counts.clean_out, 0u);
+  EXPECT_LT(counts.clean_out, counts.moved_out);
 }
 
 TEST_F(SegmentBackingTest, LockedSegmentsNeverMove) {
@@ -445,6 +581,7 @@ TEST_F(SegmentBackingTest, LockedSegmentsStayAlsoWhereTheyAreReachedOnTheHost) {
   const Address first = owner.add(12 * kMiB), second = owner.add(12 * kMiB);
   ASSERT_TRUE(owner.move_out());
   ASSERT_TRUE(owner.bring(kEverything));
+  owner.backing.note_written(kWritesAll);
   fill(first, 12 * kMiB, 1);
   fill(second, 12 * kMiB, 2);
   owner.backing.lock(second);

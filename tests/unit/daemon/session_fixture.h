@@ -26,9 +26,9 @@ class TestSession {
               Compiler* compiler = nullptr, std::shared_ptr<Exports> exports = nullptr,
               std::uint64_t id = 1, std::uint32_t uid = ::geteuid(),
               std::shared_ptr<ImageStore> images = nullptr,
-              const std::function<void(SessionSpec&)>& adapt = nullptr)
+              const std::function<void(SessionSpec&)>& adapt = nullptr, FormMaker* maker = nullptr)
       : own_compiler_(device, nullptr),
-        forms_(device, FormChoice::kNative),
+        forms_(device, FormChoice::kNative, true, maker),
         executor_(device, forms_, completer, trace_, policy_maker("fifo", {}), {}) {
     ipc::SessionEnds ends(device.info(), limit);
     raw = std::move(ends.raw);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -192,6 +193,71 @@ TEST(RestartTest, TheReachOfALaunchNamesItsAllocations) {
   EXPECT_TRUE(reach_of_launch(restart_reach_of("ld.global.u64 %d1, [%a]; st.global.u32 [%d1], 1;"),
                               bytes_of({kFirst, 0, 0}), memory())
                   .everything);
+}
+
+/// Whatever may write there: a writer that is forgotten is lost where memory is swapped.
+TEST(RestartTest, TheReachOfALaunchNamesWhatEachKindOfInstructionWrites) {
+  const auto reach_of = [](const std::string& body) {
+    return reach_of_launch(restart_reach_of(body), bytes_of({kFirst, kThird, 0}), memory());
+  };
+  for (const char* const body : {
+           "st.global.u32 [%b], 1;",
+           "st.u32 [%b+64], 1;",
+           "st.global.v4.u32 [%b], {%r1, %r1, %r1, %r1};",
+           "st.volatile.global.u32 [%b], 1;",
+           "st.release.sys.global.u32 [%b], 1;",
+           "atom.global.add.u32 %r1, [%b], 1;",
+           "atom.global.cas.b32 %r1, [%b], 0, 1;",
+           "red.global.add.u32 [%b], 1;",
+           "red.async.relaxed.gpu.global.add.u32 [%b], 1;",
+           "multimem.st.global.u32 [%b], 1;",
+           "multimem.red.global.add.u32 [%b], 1;",
+           "cp.async.bulk.global.shared::cta.bulk_group [%b], [%r1], 16;",
+           "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%b], [%r1], 16;",
+           "wmma.store.d.sync.aligned.row.m16n16k16.global.f32 [%b], "
+           "{%r1, %r1, %r1, %r1, %r1, %r1, %r1, %r1};",
+           "discard.global.L2 [%b], 128;",
+       }) {
+    const LaunchReach reach = reach_of(body);
+    const auto place =
+        std::ranges::find(reach.allocations, AllocationId{3}, &LaunchReach::Place::allocation);
+    ASSERT_NE(place, reach.allocations.end()) << body;
+    EXPECT_TRUE(place->written) << body;
+    EXPECT_FALSE(reach.writes_everything) << body;
+  }
+  for (const char* const body : {
+           "ld.global.u64 %d1, [%a]; st.global.u32 [%d1], 1;",
+           "mov.u64 %d1, 0x7f0000000000; st.global.u32 [%d1], 1;",
+           "cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [%b, {%r1}], [%r1];",
+           "sust.b.1d.b32.trap [%b, {%r1}], {%r1};",
+       }) {
+    EXPECT_TRUE(reach_of(body).writes_everything) << body;
+  }
+}
+
+TEST(RestartTest, ALaunchThatMayReadAnythingNeedNotWriteAnything) {
+  const LaunchReach reach =
+      reach_of_launch(restart_reach_of("ld.global.u64 %d1, [%a]; ld.global.u32 %r1, [%d1];\n"
+                                       "st.global.u32 [%b], %r1;"),
+                      bytes_of({kFirst, kThird, 0}), memory());
+  EXPECT_TRUE(reach.everything);
+  EXPECT_FALSE(reach.writes_everything);
+  ASSERT_EQ(reach.allocations.size(), 2u);
+  EXPECT_TRUE(reach.allocations[1].written);
+}
+
+TEST(RestartTest, AKernelThatLaunchesOthersMayWriteAnything) {
+  const auto module = ptx::parse(
+      ".version 8.8\n.target sm_90\n.address_size 64\n"
+      ".extern .func (.param .b32 r) cudaLaunchDeviceV2(.param .b64 a, .param .b64 b);\n"
+      ".entry k()\n{\n.reg .b32 %r<2>; .reg .b64 %d<2>;\n"
+      "{\n.param .b64 p0; .param .b64 p1; .param .b32 q;\n"
+      "call.uni (q), cudaLaunchDeviceV2, (p0, p1);\n}\nret;\n}\n");
+  ASSERT_TRUE(module) << module.error().message;
+  const Reach reach = analyse(**module).entries.back().reach;
+  EXPECT_NE(reach.line(Effect::kLaunches), 0u);
+  const LaunchReach launch = reach_of_launch(reach, {}, memory());
+  EXPECT_TRUE(launch.everything && launch.writes_everything);
 }
 
 }  // namespace
