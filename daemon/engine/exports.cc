@@ -40,6 +40,8 @@ Result<ipc::ShareHandle> Exports::offer(std::uint64_t session, uid_t uid,
   if (!range) {
     return fail(ErrorCode::kInvalidValue, fmt::format("{:#x} is in no allocation", address));
   }
+  // Whoever opens it uses it at any time.
+  manager->lock_in_place(*range);
   const MutexLock lock(mutex_);
   for (const auto& [key, known] : offers_) {
     if (known.session == session && known.memory.owner == manager &&

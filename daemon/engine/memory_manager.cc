@@ -74,8 +74,8 @@ std::uint64_t MemoryManager::most(const device::Device& device, std::uint64_t li
   return std::min(limit, device.info().total_memory + swap);
 }
 
-Result<void> MemoryManager::back(device::AddressRange segment, bool movable) {
-  return backing_ ? backing_->add(segment, movable) : device_.map(segment);
+Result<void> MemoryManager::back(device::AddressRange segment) {
+  return backing_ ? backing_->add(segment) : device_.map(segment);
 }
 
 void MemoryManager::unback(device::AddressRange segment) {
@@ -299,7 +299,7 @@ Result<device::Address> MemoryManager::add_segment(std::uint64_t bytes, bool ded
   auto address = find_hole(bytes, has_slack ? slack_.bytes() : 0);
   if (!address && has_slack) address = find_hole(bytes, 0);
   if (!address) return given_back({ErrorCode::kOutOfMemory, "the session's arena is fragmented"});
-  const auto mapped = back({*address, bytes}, has_slack);
+  const auto mapped = back({*address, bytes});
   device_full_ = !mapped && mapped.error().code == ErrorCode::kOutOfMemory;
   if (!mapped) return given_back(mapped.error());
   charged_ += bytes;
@@ -450,10 +450,30 @@ Result<void> MemoryManager::keep(device::Address address) {
   if (const auto segment = segment_of(address); backing_) {
     if (!is_on_device(segment->first))
       return fail(ErrorCode::kOutOfMemory, "the memory is not on the device");
-    backing_->lock(segment->first);
+    backing_->lock({segment->first, 1});
   }
   ++kept_[address].count;
   return {};
+}
+
+Result<void> MemoryManager::show(device::Address address, device::Address view) {
+  const MutexLock lock(mutex_);
+  const auto found = live_.find(address);
+  if (found == live_.end())
+    return fail(ErrorCode::kInvalidValue, fmt::format("no allocation begins at {:#x}", address));
+  auto shown =
+      backing_ ? backing_->show(address, view) : device_.map_again({view, found->second}, address);
+  if (shown) ++kept_[address].count;
+  return shown;
+}
+
+void MemoryManager::hide(device::Address address, device::AddressRange view) {
+  {
+    const MutexLock lock(mutex_);
+    // Only a device that is lost refuses, and its engine is about to end.
+    backing_ ? backing_->hide(view.base) : (void)device_.unmap(view);
+  }
+  let_go(address);
 }
 
 void MemoryManager::let_go(device::Address address) {

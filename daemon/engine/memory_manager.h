@@ -133,6 +133,21 @@ class MemoryManager {
   /// until let_go() was called as often. kInvalidValue when there is none.
   Result<void> keep(device::Address address);
   void let_go(device::Address address);
+  /// Maps the live allocation that begins there, one of allocate_bare(), at `view` too. It stays
+  /// backed until hide(). kInvalidValue when there is none; those of Device::map_again().
+  Result<void> show(device::Address address, device::Address view);
+  /// Requires: no unfinished work uses the view.
+  void hide(device::Address address, device::AddressRange view);
+  /// Whether kernels reach all of a segment.
+  bool is_mapped(device::Address segment) const {
+    const MutexLock lock(mutex_);
+    return is_on_device(segment);
+  }
+  /// What is there, in whatever view, leaves the device no more. Requires: kernels reach it.
+  void lock_in_place(device::AddressRange range) {
+    const MutexLock lock(mutex_);
+    if (backing_) backing_->lock(range);
+  }
 
   /// Whether the bytes lie in one live allocation.
   bool owns(device::Address address, std::uint64_t bytes) const {
@@ -194,7 +209,7 @@ class MemoryManager {
         notes_(notes) {}
 
   Result<void> map_past(const PastMemory::Segment& segment) SLATE_REQUIRES(mutex_);
-  Result<void> back(device::AddressRange segment, bool movable) SLATE_REQUIRES(mutex_);
+  Result<void> back(device::AddressRange segment) SLATE_REQUIRES(mutex_);
   void unback(device::AddressRange segment) SLATE_REQUIRES(mutex_);
   bool is_on_device(device::Address segment) const SLATE_REQUIRES(mutex_);
   static std::uint64_t most(const device::Device& device, std::uint64_t limit,

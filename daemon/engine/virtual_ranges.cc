@@ -147,11 +147,7 @@ Result<void> VirtualRanges::map(AddressRange range, std::uint64_t id) {
     if (mappings_.size() >= kMostMappings) return fail(ErrorCode::kLimit, "too many mappings");
     base = reservation->first;
   }
-  if (const auto kept = memory_.keep(memory->second.home); !kept) return kept;
-  if (const auto mapped = device_.map_again(range, memory->second.home); !mapped) {
-    memory_.let_go(memory->second.home);
-    return mapped;
-  }
+  if (const auto shown = memory_.show(memory->second.home, range.base); !shown) return shown;
   {
     const MutexLock lock(mutex_);
     mappings_.emplace(range.base, Mapping{.bytes = range.bytes,
@@ -193,9 +189,7 @@ void VirtualRanges::finish_unmap(Address mapping) {
     its = mappings_.at(mapping);
     SLATE_CHECK(its.leaving);
   }
-  // Only a device that is lost refuses, and its engine is about to end.
-  (void)device_.unmap({mapping, its.bytes});
-  memory_.let_go(its.home);
+  memory_.hide(its.home, {mapping, its.bytes});
   {
     const MutexLock lock(mutex_);
     mappings_.erase(mapping);
@@ -235,28 +229,49 @@ void VirtualRanges::cut_run(AddressRange range) {
   if (end < its_end) runs_.emplace(end, its_end - end);
 }
 
+std::optional<AddressRange> VirtualRanges::reservation_of(Address address) const {
+  const MutexLock lock(mutex_);
+  const auto found =
+      range_with(reservations_, {address, 1}, [](const Reservation& its) { return its.bytes; });
+  if (found == reservations_.end()) return std::nullopt;
+  return AddressRange{found->first, found->second.bytes};
+}
+
 bool VirtualRanges::owns(Address address, std::uint64_t bytes) const {
   return range_with(runs_, {address, bytes}, [](std::uint64_t its) { return its; }) != runs_.end();
 }
 
+/// What is mapped and on the device, where neighbours are one.
+std::vector<AddressRange> VirtualRanges::reachable() const {
+  std::vector<AddressRange> ranges;
+  const MutexLock lock(mutex_);
+  for (const auto& [base, mapping] : mappings_) {
+    if (mapping.leaving || !memory_.is_mapped(mapping.home)) continue;
+    if (!ranges.empty() && ranges.back().base + ranges.back().bytes == base) {
+      ranges.back().bytes += mapping.bytes;
+    } else {
+      ranges.push_back({base, mapping.bytes});
+    }
+  }
+  return ranges;
+}
+
 VirtualRanges::Ranges VirtualRanges::with(const Ranges& others) {
   if (runs_.empty()) return others;
-  if (merged_ != nullptr && others_ == others) return merged_;
-  auto ranges = others ? std::make_shared<std::vector<AddressRange>>(*others)
-                       : std::make_shared<std::vector<AddressRange>>();
-  for (const auto& [base, bytes] : runs_) ranges->push_back({base, bytes});
+  const std::uint64_t version = memory_.mapped_version();
+  if (merged_ != nullptr && others_ == others && merged_version_ == version) return merged_;
+  auto ranges = std::make_shared<std::vector<AddressRange>>(reachable());
+  if (others) ranges->insert(ranges->end(), others->begin(), others->end());
   std::ranges::sort(*ranges, {}, &AddressRange::base);
   others_ = others;
+  merged_version_ = version;
   merged_ = std::move(ranges);
   return merged_;
 }
 
 void VirtualRanges::release() {
   const MutexLock lock(mutex_);
-  for (const auto& [base, mapping] : mappings_) {
-    (void)device_.unmap({base, mapping.bytes});
-    memory_.let_go(mapping.home);
-  }
+  for (const auto& [base, mapping] : mappings_) memory_.hide(mapping.home, {base, mapping.bytes});
   mappings_.clear();
   for (const auto& [base, reservation] : reservations_)
     device_.unreserve({base, reservation.bytes});

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -70,9 +71,11 @@ class VirtualRanges {
   /// Second half. Any thread. Requires: retired, and no unfinished work uses the mapping.
   void finish_unmap(device::Address mapping);
 
-  /// Whether all of the bytes are mapped.
+  /// The reservation with this address. Pointers into it lead anywhere in it.
+  std::optional<device::AddressRange> reservation_of(device::Address address) const;
+  /// Whether all of the bytes are mapped by the program.
   bool owns(device::Address address, std::uint64_t bytes) const;
-  /// The mapped ranges and `others`, by rising address; null for nothing.
+  /// The mapped ranges that kernels reach, and `others`, by rising address; null for nothing.
   Ranges with(const Ranges& others);
 
   /// Gives everything back. Requires: no unfinished work uses it.
@@ -97,6 +100,7 @@ class VirtualRanges {
   using Mappings = std::map<device::Address, Mapping>;
   using Runs = std::map<device::Address, std::uint64_t>;
 
+  std::vector<device::AddressRange> reachable() const;
   Mappings::const_iterator first_in(device::AddressRange range) const SLATE_REQUIRES(mutex_);
   void end_reservation(device::Address address) SLATE_REQUIRES(mutex_);
   void add_run(device::AddressRange range);
@@ -105,8 +109,9 @@ class VirtualRanges {
   device::Device& device_;
   MemoryManager& memory_;
   std::unordered_map<std::uint64_t, Memory> memories_;
-  Runs runs_;               // mapped bytes without gaps: where they begin, and how many
-  Ranges others_, merged_;  // the ranges that merged_ was made of, and merged_
+  Runs runs_;                         // mapped bytes without gaps: where they begin, and how many
+  Ranges others_, merged_;            // the ranges that merged_ was made of, and merged_
+  std::uint64_t merged_version_ = 0;  // MemoryManager::mapped_version() of merged_
   mutable Mutex mutex_;
   CondVar unmapped_;
   std::map<device::Address, Reservation> reservations_ SLATE_GUARDED_BY(mutex_);

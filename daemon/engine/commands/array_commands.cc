@@ -44,15 +44,18 @@ Result<void> ArrayCommands::on(const Call<CommandType::kTextureCreate>& call) {
   const TextureSpec& spec = call.body.spec;
   if (const auto valid = check_texture(spec); !valid) return valid;
   const ResourceKind kind = spec.resource.kind;
+  device::AddressRange memory;  // none of an array
   if (kind == ResourceKind::kLinear || kind == ResourceKind::kPitch2D) {
     const auto bytes = linear_bytes(spec.resource, context_.device.info());
     if (!bytes) return std::unexpected(bytes.error());
     const device::Address address = spec.resource.address;
     const auto owned = ranges_.check(address, *bytes);
     if (!owned && !may_go_beyond(address, *bytes)) return owned;
+    memory = {address, *bytes};
   }
   const auto handle = objects_->create_texture(spec);
   if (!handle) return context_.checked(std::unexpected(handle.error()));
+  memory_.manager().lock_in_place(memory);
   context_.fence.add_handle(*handle);
   call.reply.set(ipc::HandleReply{*handle});
   return {};

@@ -78,9 +78,12 @@ std::optional<device::AddressRange> CommandReach::range_of(const Place& place,
   return device::AddressRange{reinterpret_cast<device::Address>(*memory), *extent};
 }
 
+/// What a program maps itself may be there twice. But then no command of it is carried out again
+/// (session_book.h), for which alone that would matter.
 std::optional<device::AddressRange> CommandReach::allocation_at(device::Address address) const {
   if (const auto block = memory_.manager().block_of(address)) return block;
-  return host_.blocks().block_of(address);
+  if (const auto block = host_.blocks().block_of(address)) return block;
+  return mapped_.ranges().reservation_of(address);
 }
 
 /// Each kernel is read once.

@@ -9,14 +9,16 @@
 #include "daemon/engine/commands/code_commands.h"
 #include "daemon/engine/commands/host_memory_commands.h"
 #include "daemon/engine/commands/memory_commands.h"
+#include "daemon/engine/commands/virtual_commands.h"
 
 namespace slate::daemon {
 
 class CommandReach {
  public:
   /// All outlive it.
-  CommandReach(MemoryCommands& memory, const HostMemoryCommands& host, CodeCommands& code)
-      : memory_(memory), host_(host), code_(code) {}
+  CommandReach(MemoryCommands& memory, const HostMemoryCommands& host, VirtualCommands& mapped,
+               CodeCommands& code)
+      : memory_(memory), host_(host), mapped_(mapped), code_(code) {}
 
   ReachedRanges of(const Book::Open& open);
   /// A module is gone, and its functions' numbers may come again for others.
@@ -31,6 +33,7 @@ class CommandReach {
 
   MemoryCommands& memory_;
   const HostMemoryCommands& host_;
+  VirtualCommands& mapped_;
   CodeCommands& code_;
   std::map<std::uint64_t, injector::Reach> known_;  // by function
 };

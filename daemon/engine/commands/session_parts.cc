@@ -110,7 +110,7 @@ SessionParts::SessionParts(const Ground& ground, const SessionSpec& spec)
                          }
                        }),
       copies_(context_, host_memory_, arrays_, ranges_, staging_),
-      reach_(memory_, host_memory_, code_),
+      reach_(memory_, host_memory_, mapped_, code_),
       launches_(context_, memory_, host_memory_, code_, sharing_, mapped_),
       host_functions_(context_),
       reports_(ground.unsupported) {

@@ -40,10 +40,7 @@ std::optional<MemoryGate::Use> MemoryGate::use_of(SegmentBacking& backing,
   ReachedRanges reached = of_.reach.of({.command = command});
   Needs needs{.everything = reached.reads_anything || reached.writes_anything, .segments = {}};
   for (const auto* const ranges : {&reached.read, &reached.written}) {
-    for (const device::AddressRange& range : *ranges) {
-      if (const auto segment = backing.segment_at(range.base); segment != 0)
-        needs.segments.insert(segment);
-    }
+    for (const device::AddressRange& range : *ranges) backing.add_needed(range, needs);
   }
   if (!needs.everything && needs.segments.empty()) return std::nullopt;
   return Use{std::move(needs), {reached.writes_anything, std::move(reached.written)}};

@@ -73,9 +73,9 @@ void SegmentBacking::show_whole() {
   residency_.set_whole(*tenant_, whole);
 }
 
-Result<void> SegmentBacking::add(AddressRange range, bool movable) {
+Result<void> SegmentBacking::add(AddressRange range) {
   if (const auto charged = residency_.charge(*tenant_, range.bytes); !charged) return charged;
-  Segment segment{.bytes = range.bytes, .movable = movable, .used = ++uses_, .pieces = {}};
+  Segment segment{.bytes = range.bytes, .used = ++uses_, .pieces = {}};
   bool is_there = false;
   if (residency_.take_at_once(*tenant_, range.bytes)) {
     const auto mapped = device_.map(range);
@@ -89,13 +89,9 @@ Result<void> SegmentBacking::add(AddressRange range, bool movable) {
   if (is_there) {
     segment.is_one = true;
     segment.pieces = {{range, Where::kDevice}};
-    if (!movable) residency_.lock(*tenant_, range.bytes);
-  } else if (movable) {
+  } else {
     segment.pieces = cut(range);
     note_blank(segment);
-  } else {
-    residency_.uncharge(*tenant_, range.bytes);
-    return fail(ErrorCode::kOutOfMemory, "no device memory for what cannot leave it");
   }
   {
     const MutexLock lock(mutex_);
@@ -169,7 +165,7 @@ void SegmentBacking::drop(Address base, PieceNotes* notes) {
   {
     const MutexLock lock(mutex_);
     auto node = segments_.extract(base);
-    SLATE_CHECK(!node.empty());
+    SLATE_CHECK(!node.empty() && node.mapped().views.empty());
     segment = std::move(node.mapped());
   }
   if (!segment.movable) residency_.unlock(*tenant_, on_device(segment));
@@ -192,13 +188,85 @@ void SegmentBacking::drop(Address base, PieceNotes* notes) {
   show_whole();
 }
 
+Result<void> SegmentBacking::show(Address base, Address view) {
+  std::vector<AddressRange> mapped;
+  {
+    const MutexLock lock(mutex_);
+    mapped = mapped_of(segments_.at(base));
+  }
+  for (auto each = mapped.begin(); each != mapped.end(); ++each) {
+    auto done = device_.map_again({each->base - base + view, each->bytes}, each->base);
+    if (done) continue;
+    while (each != mapped.begin()) {
+      --each;
+      (void)device_.unmap({each->base - base + view, each->bytes});
+    }
+    return done;
+  }
+  const MutexLock lock(mutex_);
+  segments_.at(base).views.push_back(view);
+  views_.emplace(view, base);
+  return {};
+}
+
+void SegmentBacking::hide(Address view) {
+  std::vector<AddressRange> mapped;
+  Address base = 0;
+  {
+    const MutexLock lock(mutex_);
+    base = views_.extract(view).mapped();
+    Segment& segment = segments_.at(base);
+    std::erase(segment.views, view);
+    mapped = mapped_of(segment);
+  }
+  // Only a device that is lost refuses, and its engine is about to end.
+  for (const AddressRange& each : mapped)
+    (void)device_.unmap({each.base - base + view, each.bytes});
+}
+
+/// The pieces that kernels reach.
+std::vector<AddressRange> SegmentBacking::mapped_of(const Segment& segment) {
+  std::vector<AddressRange> mapped;
+  for (const Piece& piece : segment.pieces) {
+    if (piece.where == Where::kDevice || piece.where == Where::kLinked)
+      mapped.push_back(piece.range);
+  }
+  return mapped;
+}
+
+/// Where views show the piece.
+std::vector<AddressRange> SegmentBacking::views_of(AddressRange piece) const {
+  const MutexLock lock(mutex_);
+  const auto& [base, segment] = *std::prev(segments_.upper_bound(piece.base));
+  std::vector<AddressRange> views;
+  for (const Address view : segment.views) views.push_back({piece.base - base + view, piece.bytes});
+  return views;
+}
+
+/// A range of a segment's own addresses for each part of the range that is one, or of a view.
+std::vector<AddressRange> SegmentBacking::places_of(AddressRange range) const {
+  std::vector<AddressRange> places;
+  const auto add = [&](AddressRange shown, Address base) {
+    if (!shown.overlaps(range)) return;
+    const Address from = std::max(shown.base, range.base);
+    const Address end = std::min(shown.base + shown.bytes, range.base + range.bytes);
+    places.push_back({from - shown.base + base, end - from});
+  };
+  auto segment = segments_.upper_bound(range.base);
+  if (segment != segments_.begin()) --segment;
+  for (; segment != segments_.end() && segment->first < range.base + range.bytes; ++segment)
+    add({segment->first, segment->second.bytes}, segment->first);
+  auto view = views_.upper_bound(range.base);
+  if (view != views_.begin()) --view;
+  for (; view != views_.end() && view->first < range.base + range.bytes; ++view)
+    add({view->first, segments_.at(view->second).bytes}, view->second);
+  return places;
+}
+
 bool SegmentBacking::is_mapped(Address base) const {
   const MutexLock lock(mutex_);
   const auto found = segments_.find(base);
-  return found != segments_.end() &&
-         std::ranges::all_of(found->second.pieces, [](const Piece& each) {
-           return each.where == Where::kDevice || each.where == Where::kLinked;
-         });
+  return found != segments_.end() && mapped_of(found->second).size() == found->second.pieces.size();
 }
 
 std::uint64_t SegmentBacking::on_device(const Segment& segment) {
@@ -208,21 +276,21 @@ std::uint64_t SegmentBacking::on_device(const Segment& segment) {
   return bytes;
 }
 
-void SegmentBacking::lock(Address base) {
+void SegmentBacking::lock(AddressRange range) {
   const MutexLock lock(mutex_);
-  Segment& segment = segments_.at(base);
-  if (!std::exchange(segment.movable, false)) return;
-  residency_.lock(*tenant_, on_device(segment));
-  // It does not leave any more, and others may write there.
-  for (Piece& piece : segment.pieces) forget_copy(piece);
+  for (const AddressRange& place : places_of(range)) {
+    Segment& segment = std::prev(segments_.upper_bound(place.base))->second;
+    if (!std::exchange(segment.movable, false)) continue;
+    residency_.lock(*tenant_, on_device(segment));
+    // It does not leave any more, and others may write there.
+    for (Piece& piece : segment.pieces) forget_copy(piece);
+  }
 }
 
-Address SegmentBacking::segment_at(Address address) const {
+void SegmentBacking::add_needed(AddressRange range, Needs& needs) const {
   const MutexLock lock(mutex_);
-  const auto next = segments_.upper_bound(address);
-  if (next == segments_.begin()) return 0;
-  const auto& [base, segment] = *std::prev(next);
-  return address - base < segment.bytes ? base : 0;
+  for (const AddressRange& place : places_of(range))
+    needs.segments.insert(std::prev(segments_.upper_bound(place.base))->first);
 }
 
 /// Bytes of the needed pieces that count.
@@ -304,10 +372,8 @@ void SegmentBacking::note_written(const Written& written) {
       if (written.everything) forget_in(segment, {base, segment.bytes});
     }
     for (const AddressRange& range : written.ranges) {
-      auto next = segments_.upper_bound(range.base);
-      if (next != segments_.begin()) --next;
-      for (; next != segments_.end() && next->first < range.base + range.bytes; ++next)
-        forget_in(next->second, range);
+      for (const AddressRange& place : places_of(range))
+        forget_in(std::prev(segments_.upper_bound(place.base))->second, place);
     }
   }
   show_whole();
@@ -329,14 +395,37 @@ void SegmentBacking::put(Piece& piece, Where where, HostPool::Extent host) {
   }
 }
 
+/// With its views, or not at all.
+Result<void> SegmentBacking::map(AddressRange piece, Where to) {
+  auto done = to == Where::kLinked ? device_.map_on_host(piece) : device_.map(piece);
+  if (!done) return done;
+  const std::vector<AddressRange> views = views_of(piece);
+  auto each = views.begin();
+  for (; done && each != views.end(); ++each) done = device_.map_again(*each, piece.base);
+  if (done) return done;
+  for (--each; each != views.begin();) (void)device_.unmap(*--each);
+  (void)device_.unmap(piece);
+  return done;
+}
+
+/// With its views.
+Result<void> SegmentBacking::unmap(AddressRange piece) {
+  Result<void> done;
+  for (const AddressRange& view : views_of(piece)) {
+    auto unmapped = device_.unmap(view);
+    if (done) done = std::move(unmapped);
+  }
+  auto unmapped = device_.unmap(piece);
+  return done ? unmapped : done;
+}
+
 /// Requires: there is room for it.
 Result<void> SegmentBacking::bring(Piece& piece, Where to) {
-  const auto mapped =
-      to == Where::kLinked ? device_.map_on_host(piece.range) : device_.map(piece.range);
+  const auto mapped = map(piece.range, to);
   if (!mapped) return mapped;
   const auto arrived = [this, &piece, to](Result<void> copied) -> Result<void> {
     if (!copied) {
-      (void)device_.unmap(piece.range);
+      (void)unmap(piece.range);
       if (to == Where::kDevice) residency_.give(*tenant_, piece.range.bytes, false);
       return copied;
     }
@@ -348,7 +437,7 @@ Result<void> SegmentBacking::bring(Piece& piece, Where to) {
   if (piece.where == Where::kNowhere) return arrived({});
   const auto begun = moves_.begin(Place::on_device(piece.range.base),
                                   Place::on_host(piece.host.memory()), piece.range.bytes, arrived);
-  if (!begun) (void)device_.unmap(piece.range);
+  if (!begun) (void)unmap(piece.range);
   return begun;
 }
 
@@ -505,7 +594,7 @@ Result<void> SegmentBacking::leave_device(Piece& piece, HostPool::Extent extent)
   const Where was = piece.where;
   piece.copy = HostPool::Ticket::kNone;
   put(piece, Where::kHost, std::move(extent));
-  auto unmapped = device_.unmap(piece.range);
+  auto unmapped = unmap(piece.range);
   if (was == Where::kDevice) residency_.give(*tenant_, piece.range.bytes, true);
   return unmapped;
 }
@@ -571,7 +660,7 @@ Result<void> SegmentBacking::move_out_whole(Segment& segment) {
     segment.pieces = std::move(pieces);
     segment.is_one = false;
   }
-  auto unmapped = device_.unmap(range);
+  auto unmapped = unmap(range);
   residency_.give(*tenant_, range.bytes, true);
   return unmapped;
 }

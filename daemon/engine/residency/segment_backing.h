@@ -5,6 +5,9 @@
 // A piece that comes back leaves a copy in the host pool. Until something writes there it is clean,
 // and leaves without being copied.
 //
+// A program may have mapped a segment at other addresses too (cuMemMap). These are its views: what
+// happens to a piece happens in each of them.
+//
 // Moves are made by the session's thread while none of its work is under way. Other methods are for
 // the session's MemoryManager, under its lock.
 #pragma once
@@ -86,9 +89,9 @@ class SegmentBacking {
   Residency::Tenant& tenant() { return *tenant_; }
   const Residency::Tenant& tenant() const { return *tenant_; }
 
-  /// Backs a new segment, at once if there is room on the device. `movable`: whether it may leave.
-  /// Errors: kOutOfMemory without room on device and host; those of Device::map().
-  Result<void> add(device::AddressRange segment, bool movable);
+  /// Backs a new segment, at once if there is room on the device. Errors: kOutOfMemory without room
+  /// on device and host; those of Device::map().
+  Result<void> add(device::AddressRange segment);
   /// A segment that is mapped already, also beyond the limits.
   void add_mapped(device::AddressRange segment);
   /// A segment of another engine. After an error its book is as it was. Errors: those of
@@ -97,17 +100,22 @@ class SegmentBacking {
   /// Pieces of another engine whose segment is not needed.
   void forget(const std::vector<PastPiece>& pieces);
   void remove(device::Address segment) { drop(segment, notes_); }
+  /// Adds a view, at reserved addresses where nothing is mapped. Errors: those of
+  /// Device::map_again().
+  Result<void> show(device::Address segment, device::Address view);
+  /// Ends a view. Requires: no unfinished work uses it.
+  void hide(device::Address view);
   /// Whether kernels reach all of it.
   bool is_mapped(device::Address segment) const;
-  /// The segment stays from now on where kernels reach it, also where that is on the host.
-  /// Requires: is_mapped().
-  void lock(device::Address segment);
+  /// The segments with bytes of the range, in whatever view, stay from now on where kernels reach
+  /// them, also where that is on the host. Requires: is_mapped().
+  void lock(device::AddressRange range);
   /// Notes nothing from now on, as the session ends here.
   void stop_notes();
 
   // The session's thread.
-  /// The segment with this address; 0: none.
-  device::Address segment_at(device::Address address) const;
+  /// Adds the segments with bytes of the range, in whatever view.
+  void add_needed(device::AddressRange range, Needs& needs) const;
   std::uint64_t missing(const Needs& needs) const;
   /// Bytes on the device that may leave and are not needed.
   std::uint64_t spare(const Needs& needs) const;
@@ -154,12 +162,19 @@ class SegmentBacking {
     std::uint64_t used = 0;  // number of the newest use
     std::vector<Piece> pieces;
     bool is_one = false;  // whether it is mapped by one call, as one piece
+    std::vector<device::Address> views = {};
   };
   using Segments = std::map<device::Address, Segment>;
 
   std::vector<Piece> cut(device::AddressRange segment) const;
   void note_blank(const Segment& segment);
   void drop(device::Address segment, PieceNotes* notes);
+  std::vector<device::AddressRange> places_of(device::AddressRange range) const
+      SLATE_REQUIRES(mutex_);
+  static std::vector<device::AddressRange> mapped_of(const Segment& segment);
+  std::vector<device::AddressRange> views_of(device::AddressRange piece) const;
+  Result<void> map(device::AddressRange piece, Where to);
+  Result<void> unmap(device::AddressRange piece);
   void put(Piece& piece, Where where, HostPool::Extent host);
   void forget_copy(Piece& piece);
   Result<void> bring(Piece& piece, Where to);
@@ -184,6 +199,7 @@ class SegmentBacking {
   Moves moves_;
   mutable Mutex mutex_;  // also of what segments consist of, which the session's thread changes
   Segments segments_ SLATE_GUARDED_BY(mutex_);
+  std::map<device::Address, device::Address> views_ SLATE_GUARDED_BY(mutex_);  // their segments
   std::uint64_t uses_ = 0;
   std::uint64_t turn_ = 0;         // number of the first use in this turn
   std::uint64_t working_set_ = 0;  // number of the first use that makes a part of the working set

@@ -61,6 +61,10 @@ class MovingDevice : public ForwardingDevice {
   Result<void> map_on_host(AddressRange range) override {
     return noted(range, ForwardingDevice::map_on_host(range));
   }
+  Result<void> map_again(AddressRange range, Address mapped) override {
+    if (is_time(maps_left_)) return fail(code_, "no map");
+    return noted(range, ForwardingDevice::map_again(range, mapped));
+  }
   Result<void> map_exported(AddressRange range, int memory) override {
     if (is_time(maps_left_)) return fail(code_, "no map");
     return noted(range, ForwardingDevice::map_exported(range, memory));
@@ -170,8 +174,8 @@ class Owner {
   Owner& operator=(const Owner&) = delete;
 
   /// 0: refused.
-  Address add(std::uint64_t bytes, bool movable = true) {
-    if (!backing.add({end_, bytes}, movable)) return 0;
+  Address add(std::uint64_t bytes) {
+    if (!backing.add({end_, bytes})) return 0;
     segments.insert(end_);
     return std::exchange(end_, end_ + bytes);
   }
@@ -270,8 +274,14 @@ TEST_F(SegmentBackingTest, OnlyWhatIsNeededComesBack) {
   EXPECT_TRUE(owner.backing.is_mapped(one));
   EXPECT_FALSE(owner.backing.is_mapped(other));
   EXPECT_EQ(owner.backing.spare({.everything = false, .segments = {other}}), 6 * kMiB);
-  EXPECT_EQ(owner.backing.segment_at(other + 17), other);
-  EXPECT_EQ(owner.backing.segment_at(other + 6 * kMiB), 0u);
+  const auto needed = [&](Address base, std::uint64_t bytes) {
+    NeededSegments needs;
+    owner.backing.add_needed({base, bytes}, needs);
+    return needs.segments;
+  };
+  EXPECT_EQ(needed(other + 17, 1), std::set<Address>{other});
+  EXPECT_EQ(needed(other - 1, 2), (std::set<Address>{one, other}));
+  EXPECT_EQ(needed(other + 6 * kMiB, 1), std::set<Address>{});
 }
 
 TEST_F(SegmentBackingTest, ASegmentThatHasMovedLeavesByPieces) {
@@ -519,8 +529,102 @@ TEST_F(SegmentBackingTest, WhatIsLockedIsNotClean) {
   ASSERT_TRUE(owner.move_out());
   ASSERT_TRUE(owner.bring(kEverything));
   EXPECT_GT(residency_.counts().host.kept, 0u);
-  owner.backing.lock(segment);
+  owner.backing.lock({segment, 1});
   EXPECT_EQ(residency_.counts().host.kept, 0u);
+}
+
+/// A segment of 8 MiB with two views.
+class ViewsTest : public SegmentBackingTest {
+ protected:
+  ViewsTest() {
+    for (const Address view : {view_, other_view_})
+      EXPECT_TRUE(owner_.backing.show(segment_, view));
+    fill(segment_, 8 * kMiB, 1);
+  }
+  ~ViewsTest() override {
+    for (const Address view : shown_) owner_.backing.hide(view);
+  }
+  void expect_everywhere(std::uint32_t seed) const {
+    for (const Address at : {segment_, view_, other_view_})
+      EXPECT_EQ(wrong_words(at, 8 * kMiB, seed), 0u) << (at == segment_);
+  }
+
+  Owner owner_{device_, residency_, 1};
+  const Address segment_ = owner_.add(8 * kMiB);
+  // Addresses of the arena behind the segment.
+  const Address view_ = segment_ + 64 * kMiB, other_view_ = segment_ + 128 * kMiB;
+  std::set<Address> shown_{view_, other_view_};
+};
+
+TEST_F(ViewsTest, TheyLeaveAndComeWithTheirSegment) {
+  for (int turn = 0; turn < 3; ++turn) {
+    expect_everywhere(1);
+    EXPECT_EQ(device_.mapped_bytes(), 24 * kMiB);
+    EXPECT_EQ(owner_.tenant->on_device(), 8 * kMiB) << "counted once";
+    ASSERT_TRUE(owner_.move_out(turn == 1 ? 1 : kAllOfIt));
+    EXPECT_EQ(device_.mapped_bytes(), turn == 1 ? 12 * kMiB : 0u);
+    ASSERT_TRUE(owner_.bring(kEverything));
+  }
+  expect_everywhere(1);
+}
+
+TEST_F(ViewsTest, ACommandThatNamesAViewMeansTheSegment) {
+  ASSERT_TRUE(owner_.move_out());
+  NeededSegments needs;
+  owner_.backing.add_needed({view_ + 8 * kMiB - 1, 1}, needs);
+  EXPECT_EQ(needs.segments, std::set<Address>{segment_});
+  NeededSegments others;
+  owner_.backing.add_needed({view_ + 8 * kMiB, kMiB}, others);
+  owner_.backing.add_needed({view_ - kMiB, kMiB}, others);
+  EXPECT_TRUE(others.segments.empty());
+  ASSERT_TRUE(owner_.bring(needs));
+  (void)device_.take_copies();
+  owner_.backing.note_written({.everything = false, .ranges = {{other_view_ + kPiece, 1}}});
+  ASSERT_TRUE(owner_.move_out());
+  EXPECT_EQ(device_.take_copies(), 1) << "one piece was written";
+}
+
+TEST_F(ViewsTest, OneIsAddedAndEndsWhereverTheSegmentIs) {
+  ASSERT_TRUE(owner_.move_out());
+  owner_.backing.hide(view_);
+  ASSERT_TRUE(owner_.bring(segment_));
+  EXPECT_FALSE(device_.is_mapped(view_));
+  ASSERT_TRUE(owner_.move_out(1));
+  ASSERT_TRUE(owner_.backing.show(segment_, view_)) << "of one of two pieces";
+  EXPECT_EQ(device_.mapped_bytes(), 3 * kPiece);
+  ASSERT_TRUE(owner_.bring(segment_));
+  expect_everywhere(1);
+}
+
+TEST_F(ViewsTest, AMapThatFailsInTheMiddleLeavesNothingMapped) {
+  ASSERT_TRUE(owner_.move_out());
+  for (const int failing : {2, 3}) {
+    device_.fail_map(failing, ErrorCode::kIllegalAddress);
+    EXPECT_FALSE(owner_.bring(segment_));
+    EXPECT_EQ(device_.mapped_bytes(), 0u);
+    EXPECT_EQ(owner_.tenant->on_device(), 0u);
+  }
+  ASSERT_TRUE(owner_.bring(segment_));
+  owner_.backing.hide(view_);
+  device_.fail_map(2, ErrorCode::kOutOfMemory);
+  EXPECT_FALSE(owner_.backing.show(segment_, view_));
+  EXPECT_EQ(device_.mapped_bytes(), 16 * kMiB);
+  ASSERT_TRUE(owner_.backing.show(segment_, view_));
+  expect_everywhere(1);
+}
+
+TEST_F(ViewsTest, WhatIsReachedOnTheHostIsReachedInEachOfThem) {
+  const Address other = owner_.add(12 * kMiB);
+  ASSERT_TRUE(owner_.move_out());
+  ASSERT_TRUE(owner_.bring(other));
+  ASSERT_TRUE(owner_.bring(kEverything));
+  EXPECT_EQ(owner_.backing.linked({.everything = false, .segments = {segment_}}), 4 * kMiB);
+  expect_everywhere(1);
+  ASSERT_TRUE(owner_.backing.unlink());
+  ASSERT_TRUE(owner_.move_out());
+  EXPECT_EQ(device_.mapped_bytes(), 0u);
+  ASSERT_TRUE(owner_.bring(segment_));
+  expect_everywhere(1);
 }
 
 TEST_F(SegmentBackingTest, RandomReadsAndWritesComeBackWordForWord) {
@@ -564,10 +668,10 @@ TEST_F(SegmentBackingTest, RandomReadsAndWritesComeBackWordForWord) {
 
 TEST_F(SegmentBackingTest, LockedSegmentsNeverMove) {
   Owner owner(device_, residency_, 1);
-  const Address kept = owner.add(6 * kMiB), fixed = owner.add(2 * kMiB, false),
+  const Address kept = owner.add(6 * kMiB), fixed = owner.add(2 * kMiB),
                 other = owner.add(2 * kMiB);
-  owner.backing.lock(kept);
-  owner.backing.lock(kept);
+  owner.backing.lock({kept, 1});
+  owner.backing.lock({kept, 8 * kMiB});
   EXPECT_EQ(owner.backing.spare({}), 2 * kMiB);
   ASSERT_TRUE(owner.move_out());
   EXPECT_TRUE(owner.backing.is_mapped(kept));
@@ -584,7 +688,7 @@ TEST_F(SegmentBackingTest, LockedSegmentsStayAlsoWhereTheyAreReachedOnTheHost) {
   owner.backing.note_written(kWritesAll);
   fill(first, 12 * kMiB, 1);
   fill(second, 12 * kMiB, 2);
-  owner.backing.lock(second);
+  owner.backing.lock({second, 1});
   EXPECT_EQ(owner.backing.linked(kEverything), 0u) << "that is to leave";
   ASSERT_TRUE(owner.backing.unlink());
   ASSERT_TRUE(owner.move_out());
@@ -597,21 +701,12 @@ TEST_F(SegmentBackingTest, LockedSegmentsStayAlsoWhereTheyAreReachedOnTheHost) {
   EXPECT_EQ(wrong_words(first, 12 * kMiB, 1), 0u);
 }
 
-TEST_F(SegmentBackingTest, WhatCannotLeaveIsRefusedWithoutRoom) {
-  Owner owner(device_, residency_, 1);
-  ASSERT_NE(owner.add(12 * kMiB), 0u);
-  EXPECT_EQ(owner.add(8 * kMiB, false), 0u);
-  EXPECT_NE(owner.add(4 * kMiB, false), 0u);
-}
-
 TEST_F(SegmentBackingTest, ADeviceThatIsFullerThanItShouldBeRefusesNothingThatMayWait) {
   Owner owner(device_, residency_, 1);
   device_.fail_map(1, ErrorCode::kOutOfMemory);
   const Address segment = owner.add(4 * kMiB);
   ASSERT_NE(segment, 0u);
   EXPECT_FALSE(owner.backing.is_mapped(segment));
-  device_.fail_map(1, ErrorCode::kOutOfMemory);
-  EXPECT_EQ(owner.add(2 * kMiB, false), 0u);
   device_.fail_map(1, ErrorCode::kIllegalAddress);
   EXPECT_EQ(owner.add(2 * kMiB), 0u);
   EXPECT_EQ(owner.tenant->on_device(), 0u);
@@ -627,7 +722,9 @@ TEST_F(SegmentBackingTest, RemovalGivesEverythingBackWhereverItIs) {
   };
   owner.remove(owner.add(6 * kMiB));  // on the device, as one
   nothing_left();
-  owner.remove(owner.add(6 * kMiB, false));  // the same, and locked
+  const Address fixed = owner.add(6 * kMiB);
+  owner.backing.lock({fixed, 1});
+  owner.remove(fixed);  // the same, and locked
   nothing_left();
   const Address moved = owner.add(6 * kMiB);
   ASSERT_TRUE(owner.move_out());
@@ -646,7 +743,7 @@ TEST_F(SegmentBackingTest, RemovalGivesEverythingBackWhereverItIs) {
   nothing_left();
   const Address locked = owner.add(2 * kCapacity);
   ASSERT_TRUE(owner.bring(locked));
-  owner.backing.lock(locked);
+  owner.backing.lock({locked, 1});
   owner.remove(locked);
   nothing_left();
   const Address first = owner.add(kCapacity), blank = owner.add(kCapacity);

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <functional>
+#include <memory>
 #include <thread>
 
+#include "daemon/engine/residency/residency.h"
 #include "daemon/engine/virtual_ranges.h"
 #include "tests/unit/daemon/session_fixture.h"
 
@@ -63,13 +66,35 @@ struct Virtual {
   }
 };
 
-class VirtualSimTest : public testing::Test {
+/// The parameter: whether all memory leaves in front of each command.
+class VirtualSimTest : public testing::TestWithParam<bool> {
  protected:
   std::uint64_t used() const { return device_->info().total_memory - *device_->free_memory(); }
+  bool moves() const { return GetParam(); }
 
   const std::unique_ptr<device::Device> device_ =
       std::move(*device::open_device("sim:sms=2,memory=256M"));
   Completer completer_{*device_};
+  const std::shared_ptr<Residency> residency_ = std::make_shared<Residency>(
+      *device_,
+      Residency::Settings{.capacity = 8 * kGranule,
+                          .swap = 256 << 20,
+                          .piece = 2 * kGranule,
+                          .evicts_always = true},
+      HostPool::Settings{.pinned = 0, .directory = "", .chunk = 16 << 20, .most = 256 << 20});
+  const std::function<void(SessionSpec&)> adapt_ = [this](SessionSpec& spec) {
+    if (moves()) spec.residency = residency_;
+  };
+};
+
+INSTANTIATE_TEST_SUITE_P(Moving, VirtualSimTest, testing::Bool());
+
+/// With 64 MiB.
+struct SimSession : TestSession {
+  SimSession(device::Device& device, Completer& completer,
+             const std::function<void(SessionSpec&)>& adapt)
+      : TestSession(device, completer, 64 << 20, std::chrono::seconds(60), {}, nullptr, nullptr, 1,
+                    ::geteuid(), nullptr, adapt) {}
 };
 
 constexpr std::string_view kStore = R"(.version 8.0
@@ -84,8 +109,8 @@ constexpr std::string_view kStore = R"(.version 8.0
 }
 )";
 
-TEST_F(VirtualSimTest, TwoMappingsShowTheSameMemory) {
-  TestSession session(*device_, completer_);
+TEST_P(VirtualSimTest, TwoMappingsShowTheSameMemory) {
+  SimSession session(*device_, completer_, adapt_);
   const Virtual memory{session};
   const auto base = *memory.reserve(64 * kMiB);
   EXPECT_EQ(base % kGranule, 0u);
@@ -108,8 +133,8 @@ TEST_F(VirtualSimTest, TwoMappingsShowTheSameMemory) {
   EXPECT_EQ(memory.free(base), ErrorCode::kInvalidValue);
 }
 
-TEST_F(VirtualSimTest, CopiesAndKernelsReachNeighbouringMappingsAsOne) {
-  TestSession session(*device_, completer_);
+TEST_P(VirtualSimTest, CopiesAndKernelsReachNeighbouringMappingsAsOne) {
+  SimSession session(*device_, completer_, adapt_);
   const Virtual memory{session};
   const auto base = *memory.reserve(std::uint64_t{64} << 30);
   for (const std::uint64_t id : {2, 1, 3}) {
@@ -133,10 +158,10 @@ TEST_F(VirtualSimTest, CopiesAndKernelsReachNeighbouringMappingsAsOne) {
   EXPECT_EQ(session.synchronize().error().code, ErrorCode::kIllegalAddress);
 }
 
-TEST_F(VirtualSimTest, AnotherSessionsMemoryIsClearedAndItsAddressesAreItsOwn) {
+TEST_P(VirtualSimTest, AnotherSessionsMemoryIsClearedAndItsAddressesAreItsOwn) {
   std::uint64_t address = 0;
   for (int i = 0; i < 2; ++i) {
-    TestSession session(*device_, completer_);
+    SimSession session(*device_, completer_, adapt_);
     const Virtual memory{session};
     const auto base = *memory.reserve(kGranule);
     if (i == 0) address = base;
@@ -144,7 +169,7 @@ TEST_F(VirtualSimTest, AnotherSessionsMemoryIsClearedAndItsAddressesAreItsOwn) {
     ASSERT_EQ(memory.map(base, kGranule, 1), ErrorCode::kNone);
     EXPECT_EQ(*session.read_int(base + 4), 0);
     EXPECT_EQ(memory.fill(base, kGranule, 5), ErrorCode::kNone);
-    TestSession other(*device_, completer_);
+    SimSession other(*device_, completer_, adapt_);
     EXPECT_EQ(Virtual{other}.fill(base, 4, 1), ErrorCode::kInvalidValue);
     EXPECT_EQ(Virtual{other}.unmap(base, kGranule), ErrorCode::kInvalidValue);
   }
@@ -152,8 +177,8 @@ TEST_F(VirtualSimTest, AnotherSessionsMemoryIsClearedAndItsAddressesAreItsOwn) {
   EXPECT_EQ(used(), 0u) << "their ends gave everything back";
 }
 
-TEST_F(VirtualSimTest, AWishedAddressAndAnAlignmentAreHeard) {
-  TestSession session(*device_, completer_);
+TEST_P(VirtualSimTest, AWishedAddressAndAnAlignmentAreHeard) {
+  SimSession session(*device_, completer_, adapt_);
   const Virtual memory{session};
   const auto base = *memory.reserve(4 * kGranule, 0, 64 * kMiB);
   EXPECT_EQ(base % (64 * kMiB), 0u);
@@ -164,6 +189,54 @@ TEST_F(VirtualSimTest, AWishedAddressAndAnAlignmentAreHeard) {
   EXPECT_EQ(memory.reserve(kGranule + 1).error().code, ErrorCode::kInvalidValue);
   EXPECT_EQ(memory.reserve(0).error().code, ErrorCode::kInvalidValue);
   EXPECT_EQ(memory.reserve(VirtualRanges::kMostReserved).error().code, ErrorCode::kLimit);
+}
+
+TEST_P(VirtualSimTest, WhatIsBeyondTheDeviceIsMadeWhereTheHostHasRoom) {
+  SimSession session(*device_, completer_, adapt_);
+  const Virtual memory{session};
+  const auto base = *memory.reserve(64 * kMiB);
+  constexpr std::uint64_t kMany = 12, kEach = 2 * kGranule;
+  for (std::uint64_t id = 1; id <= kMany; ++id) {
+    ASSERT_EQ(memory.create(id, kEach), ErrorCode::kNone) << id;
+    ASSERT_EQ(memory.map(base + id * kEach, kEach, id), ErrorCode::kNone) << id;
+  }
+  // Each command needs one or two of them.
+  for (std::uint64_t id = 1; id <= kMany; ++id)
+    ASSERT_EQ(memory.fill(base + id * kEach, kEach, static_cast<std::uint32_t>(id)),
+              ErrorCode::kNone);
+  ASSERT_EQ(memory.fill(base + 2 * kEach - 4, 8, 100), ErrorCode::kNone) << "over the border";
+  for (std::uint64_t id = 1; id <= kMany; ++id) {
+    const int last = id == 1 ? 100 : static_cast<int>(id);
+    EXPECT_EQ(*session.read_int(base + (id + 1) * kEach - 4), last);
+    EXPECT_EQ(*session.read_int(base + id * kEach), id == 2 ? 100 : static_cast<int>(id));
+  }
+  EXPECT_EQ(session.session->status().memory_used, kMany * kEach);
+  if (moves()) {
+    EXPECT_LE(session.session->status().places.on_device, residency_->settings().capacity);
+    EXPECT_GT(residency_->counts().clean_out, 0u);
+  }
+  ASSERT_EQ(memory.unmap(base, 64 * kMiB), ErrorCode::kNone);
+  for (std::uint64_t id = 1; id <= kMany; ++id) ASSERT_EQ(memory.release(id), ErrorCode::kNone);
+  EXPECT_TRUE(memory.comes_to(0));
+}
+
+TEST_P(VirtualSimTest, AMappingIsMadeAndEndsWhereverItsMemoryIs) {
+  SimSession session(*device_, completer_, adapt_);
+  const Virtual memory{session};
+  const auto base = *memory.reserve(64 * kMiB);
+  const auto other = *session.allocate(kGranule);
+  ASSERT_EQ(memory.create(1, 3 * kGranule), ErrorCode::kNone);
+  ASSERT_EQ(memory.map(base, 3 * kGranule, 1), ErrorCode::kNone);
+  ASSERT_EQ(memory.fill(base, 3 * kGranule, 7), ErrorCode::kNone);
+  ASSERT_EQ(memory.fill(other, 4, 1), ErrorCode::kNone) << "moves the first one out";
+  ASSERT_EQ(memory.map(base + 4 * kGranule, 3 * kGranule, 1), ErrorCode::kNone);
+  EXPECT_EQ(*session.read_int(base + 7 * kGranule - 4), 7);
+  ASSERT_EQ(memory.fill(base + 4 * kGranule, 4, 8), ErrorCode::kNone);
+  ASSERT_EQ(memory.unmap(base, 3 * kGranule), ErrorCode::kNone);
+  EXPECT_EQ(*session.read_int(other), 1);
+  ASSERT_EQ(memory.map(base, 3 * kGranule, 1), ErrorCode::kNone);
+  EXPECT_EQ(*session.read_int(base), 8) << "written by the other address";
+  EXPECT_EQ(*session.read_int(base + 3 * kGranule - 4), 7);
 }
 
 class VirtualTest : public SessionTest {};
