@@ -269,6 +269,7 @@ Result<void> MemoryManager::grow_pool(std::uint64_t bytes) {
 Result<void> MemoryManager::take(std::uint64_t bytes) {
   auto taken = account_ == nullptr ? Result<void>() : account_->take(bytes);
   refused_by_account_ = !taken;
+  if (!taken) ++refusals_;
   return taken;
 }
 
@@ -644,6 +645,7 @@ Result<void> MemoryManager::charge(std::uint64_t bytes) {
   if (bytes > left()) drop_empty_segments();
   if (bytes > left()) {
     device_full_ = refused_by_account_ = false;
+    ++refusals_;
     return fail(ErrorCode::kOutOfMemory,
                 fmt::format("{} bytes asked for, the session may have {} and has {}", bytes, limit_,
                             charged_ + outside_));

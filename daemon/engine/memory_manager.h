@@ -159,6 +159,11 @@ class MemoryManager {
   /// limit.
   Result<void> charge(std::uint64_t bytes);
   void retire_charge();
+  /// How often the session, or its user, was refused what would be too much for it.
+  std::uint64_t refusals() const {
+    const MutexLock lock(mutex_);
+    return refusals_;
+  }
   /// Charges what is there already, also beyond the limit: no more is given then until enough is
   /// back.
   void charge_anyway(std::uint64_t bytes);
@@ -265,6 +270,7 @@ class MemoryManager {
   std::uint64_t frees_finished_ SLATE_GUARDED_BY(mutex_) = 0;
   std::uint64_t charged_ SLATE_GUARDED_BY(mutex_) = 0;  // bytes of the segments
   std::uint64_t outside_ SLATE_GUARDED_BY(mutex_) = 0;  // bytes of charge()
+  std::uint64_t refusals_ SLATE_GUARDED_BY(mutex_) = 0;
   // Bytes outside that wait for running work.
   std::uint64_t outside_retired_ SLATE_GUARDED_BY(mutex_) = 0;
   Segments segments_ SLATE_GUARDED_BY(mutex_);

@@ -93,11 +93,11 @@ Result<bool> ModuleStore::offer(const ipc::ModuleOffer& offered) {
   const auto image = images_->find(loader_.uid, offered.image_kind, digest);
   if (!image) return false;
   if (is_put_off(image->kind, {})) return put_off();
-  Charge charge(loaded_);
-  const auto done = add(offered.module, digest, charge,
-                        or_out_of_memory([&] { return load_known(image, charge); }));
+  std::optional<Charge> charge;
+  auto loaded = attempt([&] { return load_known(image, charge.emplace(loaded_)); });
+  const auto done = add(offered.module, digest, *charge, std::move(loaded));
   if (!done) return std::unexpected(done.error());
-  if (report_) report_(offered.module, image->kind, image->bytes, {}, charge.variables());
+  if (report_) report_(offered.module, image->kind, image->bytes, {}, charge->variables());
   return true;
 }
 
@@ -133,19 +133,36 @@ Result<void> ModuleStore::load(std::uint64_t id, ModuleImage image) {
   const DigestBytes digest =
       digest_of(image.source.empty() ? std::span<const std::byte>(image.bytes)
                                      : std::as_bytes(std::span(image.source)));
-  Charge charge(loaded_);
   const bool is_shared =
       image.source.empty() && image.bytes.size() >= ipc::kLeastOffered && !placed_.contains(id);
-  const auto done =
-      add(id, digest, charge, or_out_of_memory([&] {
-            if (!is_shared) return load_image(id, image, charge);
-            return load_known(images_->add(loader_.uid, image.kind, digest, std::move(image.bytes)),
-                              charge);
-          }));
+  std::optional<Charge> charge;
+  ImageStore::Image known;
+  auto loaded = attempt([&] {
+    charge.emplace(loaded_);
+    if (!is_shared) return load_image(id, image, *charge);
+    if (known == nullptr)
+      known = images_->add(loader_.uid, image.kind, digest, std::move(image.bytes));
+    return load_known(known, *charge);
+  });
+  const auto done = add(id, digest, *charge, std::move(loaded));
   if (!done || !report_) return done;
   const std::span<const std::byte> bytes = is_shared ? modules_.at(id).image->bytes : image.bytes;
-  report_(id, image.kind, bytes, image.source, charge.variables());
+  report_(id, image.kind, bytes, image.source, charge->variables());
   return done;
+}
+
+Result<ModuleStore::Module> ModuleStore::attempt(const std::function<Result<Module>()>& load) {
+  Result<Module> loaded;
+  const Attempt once = [&]() -> Result<void> {
+    loaded = or_out_of_memory(load);
+    return loaded ? Result<void>() : std::unexpected(loaded.error());
+  };
+  if (attempts_) {
+    attempts_(once);
+  } else {
+    (void)once();
+  }
+  return loaded;
 }
 
 Result<void> ModuleStore::load_whole(std::uint64_t id, std::uint32_t kind,

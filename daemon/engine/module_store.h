@@ -68,6 +68,10 @@ class ModuleStore {
   /// Asks `puts_off` before a module without PTX is loaded, from now on. If it says true, the
   /// module is not loaded, and the same chunk or offer is expected again.
   void ask_before_unfenced(std::function<bool()> puts_off) { puts_off_ = std::move(puts_off); }
+  /// One attempt to load a module. Errors: kOutOfMemory where another one may succeed.
+  using Attempt = std::function<Result<void>()>;
+  /// Has `by` make the attempts, from now on, until one succeeds or no other will.
+  void load_by(std::function<void(const Attempt&)> by) { attempts_ = std::move(by); }
   /// Whether the load of a module was put off that came in chunks.
   bool has_put_off() const { return put_off_.has_value(); }
   /// Loads the module of a whole image. `source`: as ModuleImage::source.
@@ -127,6 +131,7 @@ class ModuleStore {
   Result<void> may_begin(std::uint64_t id) const;
   bool is_put_off(std::uint32_t kind, std::string_view source) const;
   Result<void> load(std::uint64_t id, ModuleImage image);
+  Result<Module> attempt(const std::function<Result<Module>()>& load);
   Result<void> add(std::uint64_t id, const DigestBytes& digest, Charge& charge,
                    Result<Module> loaded);
   Result<Module> load_known(const ImageStore::Image& image, Charge& charge);
@@ -158,6 +163,7 @@ class ModuleStore {
   FencedKernels fenced_;
   Loaded report_;                                                 // may be empty
   std::function<bool()> puts_off_;                                // may be empty
+  std::function<void(const Attempt&)> attempts_;                  // empty: there is one
   std::optional<std::pair<std::uint64_t, ModuleImage>> put_off_;  // module whose load was put off
 };
 

@@ -61,7 +61,11 @@ Session::Session(device::Device& device, Compiler& compiler, Executor& executor,
               .lost_client = [this] { return lost_client(); },
               .is_over = [this] { return stopping_.load() || channel_.peer_is_gone(); },
               .unsupported = hooks_.unsupported,
-              .leaves_first = [this] { return departure_.leaves_first(); }},
+              .leaves_first = [this] { return departure_.leaves_first(); },
+              .with_free =
+                  [this](std::uint64_t bytes, const std::function<void()>& use) {
+                    return gate_.with_free(bytes, use);
+                  }},
              spec_),
       departure_({.session = spec_.id,
                   .hooks = hooks_,

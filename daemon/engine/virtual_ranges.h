@@ -4,7 +4,8 @@
 // reservation, as often as the program likes.
 //
 // A physical allocation is a bare one of the MemoryManager. That has it at an address of the arena,
-// which the program does not know, and holds it until the last mapping is gone.
+// which the program does not know, and holds it until the last mapping is gone. With a swap it
+// leaves the device and comes back, in all places where it is mapped.
 //
 // An unmapped range stays mapped until no work uses it: the caller waits for that work. Until then
 // nothing else is mapped there, and the reservation stays.

@@ -13,8 +13,8 @@ void ArrayCommands::release() {
 }
 
 Result<void> ArrayCommands::on(const Call<CommandType::kArrayCreate>& call) {
-  return context_.checked(
-      memory_.with_room([&] { return objects_->create_array(call.body.id, call.body.spec); }));
+  return context_.checked(memory_.with_device_room(
+      [&] { return objects_->create_array(call.body.id, call.body.spec); }));
 }
 
 Result<void> ArrayCommands::finish_later(Result<ObjectTable::Ticket> ticket) {

@@ -43,6 +43,8 @@ void CodeCommands::start() {
       book->image(id, kind, image, source, variables);
     });
   }
+  modules_.load_by(
+      [this](const ModuleStore::Attempt& attempt) { (void)memory_.with_device_room(attempt); });
   modules_.loaded().charge_to(
       memory_.manager(),
       [this](std::uint64_t bytes) {

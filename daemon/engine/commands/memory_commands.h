@@ -51,6 +51,11 @@ class MemoryCommands {
   template <typename Make>
   std::invoke_result_t<Make> with_room(const Make& make);
 
+  /// As with_room(), for what is no segment. Where the device is full all the same, memory of
+  /// sessions leaves it. Requires: the present command needs no memory of the session.
+  template <typename Make>
+  std::invoke_result_t<Make> with_device_room(const Make& make);
+
   /// Makes sure that launches may use so many bytes of local memory a thread. kOutOfMemory.
   Result<void> need_local(std::uint64_t bytes) {
     if (local_.has(bytes)) return {};
@@ -113,6 +118,27 @@ std::invoke_result_t<Make> MemoryCommands::with_room(const Make& make) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     made = make();
   }
+  return made;
+}
+
+/// How much the driver takes is not known, so more leaves each time. None does for what the session
+/// may not have.
+template <typename Make>
+std::invoke_result_t<Make> MemoryCommands::with_device_room(const Make& make) {
+  constexpr std::uint64_t kLeast = 4 << 20;
+  auto made = with_room(make);
+  if (made || backing() == nullptr || !context_.with_free) return made;
+  std::uint64_t refusals = 0;
+  const auto try_again = [&] {
+    refusals = manager_->refusals();
+    made = make();
+  };
+  const auto is_full = [&] {
+    return !made && made.error().code == ErrorCode::kOutOfMemory &&
+           manager_->refusals() == refusals;
+  };
+  if (made.error().code == ErrorCode::kOutOfMemory) try_again();
+  for (std::uint64_t bytes = kLeast; is_full() && context_.with_free(bytes, try_again);) bytes *= 2;
   return made;
 }
 

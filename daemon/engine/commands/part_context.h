@@ -45,6 +45,8 @@ struct PartContext {
   /// A module comes whose kernels cannot be fenced. True: the session may leave this engine first;
   /// then the command is put back, whatever comes of it. May be empty.
   std::function<bool()> leaves_first = {};
+  /// As MemoryGate::with_free(). May be empty.
+  std::function<bool(std::uint64_t bytes, const std::function<void()>& use)> with_free = {};
   Residency* residency = nullptr;     // null: all memory is on the device
   Residency::TenantSpec tenant = {};  // the session's, as the residency sees it
 

@@ -82,6 +82,7 @@ SessionParts::SessionParts(const Ground& ground, const SessionSpec& spec)
                .is_over = ground.is_over,
                .wake = [&channel = ground.channel] { channel.poke(); },
                .leaves_first = ground.leaves_first,
+               .with_free = ground.with_free,
                .residency = spec.residency.get(),
                .tenant = {.session = spec.id,
                           .weight = spec.weight * spec.user_weight,

@@ -47,6 +47,7 @@ class SessionParts {
     std::function<bool()> is_over;      // as in PartContext
     std::function<void(std::string_view)> unsupported;
     std::function<bool()> leaves_first;  // as in PartContext
+    std::function<bool(std::uint64_t, const std::function<void()>&)> with_free;  // the same
   };
 
   /// Keeps nothing of `spec`.

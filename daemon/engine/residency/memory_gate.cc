@@ -116,6 +116,34 @@ Result<void> MemoryGate::unlink(SegmentBacking& backing) {
   return moved;
 }
 
+/// kNotYet: some of the session's memory has to leave first.
+Result<Residency::Taken> MemoryGate::take_free(SegmentBacking& backing, std::uint64_t bytes) {
+  Residency& residency = backing.residency();
+  Residency::Tenant& tenant = backing.tenant();
+  Result<Residency::Taken> taken = Residency::Taken::kNotYet;
+  residency.begin_wait(tenant, bytes, backing.spare({}));
+  while (taken && *taken == Residency::Taken::kNotYet && residency.asked(tenant) == 0) {
+    taken = of_.is_over() ? Result<Residency::Taken>(std::unexpected(ending()))
+                          : residency.take(tenant, bytes, kLook);
+  }
+  residency.end_wait(tenant);
+  return taken;
+}
+
+bool MemoryGate::with_free(std::uint64_t bytes, const std::function<void()>& use) {
+  SegmentBacking* const backing = of_.memory.backing();
+  if (backing == nullptr) return false;
+  while (true) {
+    if (!tend()) return false;
+    const auto taken = take_free(*backing, bytes);
+    if (!taken || *taken == Residency::Taken::kNever) return false;
+    if (*taken == Residency::Taken::kNotYet) continue;
+    use();
+    backing->residency().untake(backing->tenant(), bytes);
+    return true;
+  }
+}
+
 /// Once.
 void MemoryGate::say_linked() {
   if (std::exchange(said_linked_, true)) return;
@@ -128,6 +156,7 @@ void MemoryGate::say_linked() {
 /// The command's memory, and the working set if that fits, so that the next commands do not wait.
 MemoryGate::Needs MemoryGate::wanted(SegmentBacking& backing, const Needs& command) {
   const Residency& residency = backing.residency();
+  if (residency.settings().evicts_always) return command;
   if (residency.begins_turn(backing.tenant())) backing.begin_turn();
   Needs wanted = backing.with_working_set(command);
   const std::uint64_t bytes = backing.tenant().on_device() - backing.spare(wanted);

@@ -38,6 +38,10 @@ class MemoryGate {
       return {};
     return look(*backing, command);
   }
+  /// Has memory of sessions leave, this one's too, until the device has room for so many bytes.
+  /// They are kept free while `use()` runs. False: there can be no such room, or the session ends.
+  /// Requires: the present command needs no memory of the session.
+  bool with_free(std::uint64_t bytes, const std::function<void()>& use);
   /// Moves out what was asked to leave, if anything was. To be called when the session is idle.
   Result<void> tend();
 
@@ -57,6 +61,7 @@ class MemoryGate {
   Result<void> make_present(SegmentBacking& backing, const Needs& needs);
   Result<void> look(SegmentBacking& backing, const ipc::Command& command);
   Result<void> move_out(SegmentBacking& backing, std::uint64_t bytes, const Needs& needed);
+  Result<Residency::Taken> take_free(SegmentBacking& backing, std::uint64_t bytes);
   static Needs wanted(SegmentBacking& backing, const Needs& command);
   Result<std::optional<Missed>> fetch(SegmentBacking& backing, const Needs& needs, bool may_link);
   Result<void> unlink(SegmentBacking& backing);

@@ -140,7 +140,10 @@ void Residency::give(Tenant& tenant, std::uint64_t bytes, bool moved) {
     taken_ -= bytes;
     tenant.shown_.store(tenant.taken_);
     tenant.leaving_ = difference(tenant.leaving_, bytes);
-    if (moved) counts_.moved_out += bytes;
+    if (moved) {
+      counts_.moved_out += bytes;
+      host_full_.reset();
+    }
     update_looks();
   }
   room_.notify_all();
@@ -214,7 +217,9 @@ std::uint64_t Residency::most_on_device(const Tenant& tenant) const {
 
 void Residency::note_host_full() {
   const MutexLock lock(mutex_);
-  host_full_ = Clock::now();
+  const auto now = Clock::now();
+  if (!host_full_ || now > *host_full_ + settings_.full_host_wait) host_full_since_ = now;
+  host_full_ = now;
 }
 
 void Residency::begin_wait(Tenant& tenant, std::uint64_t missing, std::uint64_t spare) {
@@ -307,8 +312,7 @@ Residency::Taken Residency::take(Tenant& tenant, std::uint64_t bytes,
       if (decision.beyond > 0 && difference(tenant.missing_, decision.beyond) < bytes)
         return Taken::kNever;
     }
-    if (host_full_ && *host_full_ > tenant.since_ &&
-        Clock::now() > tenant.since_ + settings_.full_host_wait)
+    if (host_full_ && Clock::now() > host_full_since_ + settings_.full_host_wait)
       return Taken::kNever;
     const auto until = std::min(deadline, decision.again);
     if (Clock::now() >= deadline || tenant.leaving_ > 0) return Taken::kNotYet;
@@ -325,6 +329,14 @@ Residency::Taken Residency::take(Tenant& tenant, std::uint64_t bytes,
   tenant.shown_.store(tenant.taken_);
   counts_.moved_in += bytes;
   return Taken::kYes;
+}
+
+void Residency::untake(Tenant& tenant, std::uint64_t bytes) {
+  {
+    const MutexLock lock(mutex_);
+    counts_.moved_in -= bytes;
+  }
+  give(tenant, bytes, false);
 }
 
 void Residency::note_full(Tenant& tenant, std::uint64_t bytes) {

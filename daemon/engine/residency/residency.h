@@ -136,6 +136,8 @@ class Residency {
   /// Takes room for a part of what is missing. Waits up to `timeout` for its turn. kNever: for so
   /// much there can be no room, or there was none for long as the host is full.
   Taken take(Tenant& tenant, std::uint64_t bytes, std::chrono::milliseconds timeout);
+  /// Ends a take() for which nothing has come.
+  void untake(Tenant& tenant, std::uint64_t bytes);
   /// The device had no memory where there should have been room for so much: somebody else has it.
   void note_full(Tenant& tenant, std::uint64_t bytes);
   /// So much of what was missing is reached on the host instead.
@@ -166,6 +168,7 @@ class Residency {
   std::uint32_t waiting_ SLATE_GUARDED_BY(mutex_) = 0;  // sessions
   double bytes_per_ms_ SLATE_GUARDED_BY(mutex_) = 50e6;
   std::optional<scheduler::Time> host_full_ SLATE_GUARDED_BY(mutex_);  // newest note_host_full()
+  scheduler::Time host_full_since_ SLATE_GUARDED_BY(mutex_){};
   Counts counts_ SLATE_GUARDED_BY(mutex_);
 };
 

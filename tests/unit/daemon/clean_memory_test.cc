@@ -277,5 +277,81 @@ TEST_F(CleanMemoryTest, RandomProgramsComputeWhatTheyDoWithoutMoves) {
   EXPECT_GT(clean_out(), 0u);
 }
 
+/// Two sessions on a device for one of them.
+class OutsideMemoryTest : public testing::Test {
+ protected:
+  static constexpr std::uint64_t kBytes = 28 << 20;
+
+  void SetUp() override {
+    owner_at_ = *owner_.allocate(kBytes);
+    ASSERT_TRUE(owner_.post(CommandType::kFill, ipc::Fill{owner_at_, kBytes, kBytes, 1, 0, 41, 4}));
+    ASSERT_TRUE(owner_.synchronize());
+  }
+  void TearDown() override {
+    EXPECT_EQ(*owner_.read_int(owner_at_), 41);
+    EXPECT_EQ(*owner_.read_int(owner_at_ + kBytes - 4), 41);
+    EXPECT_EQ(owner_.async_error(), ErrorCode::kNone);
+  }
+  Result<void> make_array(std::uint64_t mib) {
+    const ArraySpec spec{.format = {ChannelKind::kFloat, 32, 1, 0},
+                         .extent = {1 << 10, mib << 8, 0}};
+    return asker_.call(CommandType::kArrayCreate, ipc::ArrayCreate{1, spec});
+  }
+  std::uint64_t evictions() const { return residency_->counts().evictions; }
+
+  const std::unique_ptr<device::Device> device_ =
+      std::move(*device::open_device("sim:sms=2,memory=40M"));
+  const std::shared_ptr<Residency> residency_ = std::make_shared<Residency>(
+      *device_, Residency::Settings{.capacity = 32 << 20, .swap = 128 << 20, .piece = 4 << 20},
+      HostPool::Settings{.pinned = 0, .directory = "", .chunk = 16 << 20, .most = 128 << 20});
+  const std::function<void(SessionSpec&)> adapt_ = [this](SessionSpec& spec) {
+    spec.residency = residency_;
+  };
+  Completer completer_{*device_};
+  TestSession owner_{*device_,    completer_, 64 << 20, std::chrono::seconds(60),
+                     {},          nullptr,    nullptr,  1,
+                     ::geteuid(), nullptr,    adapt_};
+  TestSession asker_{*device_,    completer_, 64 << 20, std::chrono::seconds(60),
+                     {},          nullptr,    nullptr,  2,
+                     ::geteuid(), nullptr,    adapt_};
+  std::uint64_t owner_at_ = 0;
+};
+
+TEST_F(OutsideMemoryTest, OthersLeaveForAnArray) {
+  const auto made = make_array(20);
+  EXPECT_TRUE(made) << made.error().message;
+  EXPECT_GT(owner_.session->status().places.on_host, 0u);
+  EXPECT_EQ(residency_->counts().moved_in, 0u) << "an array is no segment";
+}
+
+TEST_F(OutsideMemoryTest, OthersLeaveForAModulesVariables) {
+  const std::string ptx =
+      ".version 8.0\n.target sm_90\n.address_size 64\n.visible .global .align 4 .b8 v[20971520];\n";
+  const auto image = TestSession::text(ptx);
+  const auto loaded = asker_.call(
+      CommandType::kModuleLoad,
+      ipc::ModuleLoad{1, static_cast<std::uint32_t>(image.size()), 0, ipc::kImagePtx, 0}, image);
+  EXPECT_TRUE(loaded) << loaded.error().message;
+  EXPECT_GT(owner_.session->status().places.on_host, 0u);
+}
+
+TEST_F(OutsideMemoryTest, TheSessionsOwnMemoryLeavesToo) {
+  const auto at = *asker_.allocate(20 << 20);
+  ASSERT_TRUE(asker_.post(CommandType::kFill, ipc::Fill{at, 20 << 20, 20 << 20, 1, 0, 5, 4}));
+  const auto made = make_array(30);
+  EXPECT_TRUE(made) << made.error().message;
+  EXPECT_GT(asker_.session->status().places.on_host, 0u);
+}
+
+TEST_F(OutsideMemoryTest, NobodyLeavesForWhatASessionMayNotHave) {
+  EXPECT_EQ(make_array(70).error().code, ErrorCode::kOutOfMemory) << "it may have 64 MiB";
+  EXPECT_EQ(evictions(), 0u);
+}
+
+TEST_F(OutsideMemoryTest, WhatTheDeviceCannotHoldIsRefused) {
+  EXPECT_EQ(make_array(60).error().code, ErrorCode::kOutOfMemory);
+  EXPECT_TRUE(make_array(4)) << "and what it can hold is made";
+}
+
 }  // namespace
 }  // namespace slate::daemon

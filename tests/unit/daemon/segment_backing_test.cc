@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/engine/exports.h"
 #include "daemon/engine/memory_manager.h"
 #include "tests/unit/daemon/fake_device.h"
 #include "tests/unit/daemon/forwarding_device.h"
@@ -984,6 +985,21 @@ TEST_F(ManagerWithSwapTest, KeptMemoryStaysOnTheDeviceUntilItIsLetGoOf) {
   memory->release();
   EXPECT_EQ(wrong_words(kept, 4 * kMiB, 1), 0u);
   memory->let_go(kept);
+}
+
+TEST_F(ManagerWithSwapTest, OfferedMemoryStaysThoughNobodyHasOpenedItYet) {
+  const std::shared_ptr<MemoryManager> memory =
+      *MemoryManager::make(device_, 64 * kMiB, nullptr, nullptr, 0, backing());
+  const auto offered = *memory->allocate(4 * kMiB);
+  Exports exports;
+  const auto handle = exports.offer(1, 7, memory, offered);
+  ASSERT_TRUE(handle);
+  ASSERT_TRUE(memory->backing()->move_out(kAllOfIt, {}));
+  EXPECT_TRUE(memory->is_mapped(offered));
+  const auto opened = exports.open_memory(*handle, 7);
+  ASSERT_TRUE(opened) << opened.error().message;
+  memory->let_go(offered);
+  memory->release();
 }
 
 TEST_F(ManagerWithSwapTest, AnyThreadMaySeeWhereTheMemoryIsWhileItMoves) {
