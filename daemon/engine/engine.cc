@@ -272,8 +272,7 @@ bool Engine::is_fenced() const {
   return fence_ != nullptr && fence_->is_on() && !sessions_.empty() && !stopping_;
 }
 
-/// Threads may wait for ever for one that the fence has ended. Their program hears of it all the
-/// same.
+/// Threads may wait long for one that the fence has ended. Their program hears of it all the same.
 void Engine::watch_fence() {
   for (const auto& [id, running] : sessions_) running.session->look_at_fence();
 }

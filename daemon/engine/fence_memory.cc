@@ -70,7 +70,7 @@ Result<FenceMemory::Slot> FenceMemory::take(Listener& listener) {
     free_.pop_back();
   }
   *slot.seen = {};
-  // Only the counts: without them no entry is read.
+  // Only the counts, and that nothing was ended: without counts no entry is read.
   const std::byte counts[offsetof(injector::FenceTable, ranges)] = {};
   const Write write_counts{slot.table.base, counts};
   if (const auto done = write({&write_counts, 1}); !done) {

@@ -178,7 +178,7 @@ Result<void> SessionFence::write_constants(const std::vector<Module>& modules) {
   return memory_->write(writes);
 }
 
-/// Entries first, then the counts.
+/// Entries first, then the counts. FenceTable::ended, which lies between, is the kernels' own.
 Result<void> SessionFence::write_table() {
   const auto bytes = bytes_of(*table_);
   const auto piece = [&](std::size_t begin, std::size_t size) {
@@ -187,7 +187,7 @@ Result<void> SessionFence::write_table() {
   const FenceMemory::Write writes[] = {
       piece(offsetof(FenceTable, ranges), table_->readable * sizeof(FenceRange)),
       piece(offsetof(FenceTable, handle), table_->handles * sizeof(std::uint64_t)),
-      piece(0, offsetof(FenceTable, ranges))};
+      piece(0, offsetof(FenceTable, ended))};
   return memory_->write(writes);
 }
 

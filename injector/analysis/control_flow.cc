@@ -212,13 +212,14 @@ std::vector<bool> ControlFlow::leading_to(std::vector<bool> marked) const {
 }
 
 /// Those that a walk in depth comes back to while it is still behind them.
-std::vector<bool> ControlFlow::loop_headers() const {
+std::vector<ControlFlow::Edge> ControlFlow::ways_back() const {
   struct Visit {
     std::uint32_t block;
     std::size_t next = 0;
   };
-  std::vector<bool> headers(blocks_.size(), false), seen(headers), under_way(headers);
-  if (blocks_.empty()) return headers;
+  std::vector<Edge> ways;
+  std::vector<bool> seen(blocks_.size(), false), under_way(seen);
+  if (blocks_.empty()) return ways;
   std::vector<Visit> path{{0}};
   seen[0] = under_way[0] = true;
   while (!path.empty()) {
@@ -230,11 +231,17 @@ std::vector<bool> ControlFlow::loop_headers() const {
       continue;
     }
     const std::uint32_t next = successors[top.next++];
-    if (under_way[next]) headers[next] = true;
+    if (under_way[next]) ways.push_back({top.block, next});
     if (seen[next]) continue;
     seen[next] = under_way[next] = true;
     path.push_back({next});
   }
+  return ways;
+}
+
+std::vector<bool> ControlFlow::loop_headers() const {
+  std::vector<bool> headers(blocks_.size(), false);
+  for (const Edge& way : ways_back()) headers[way.to] = true;
   return headers;
 }
 

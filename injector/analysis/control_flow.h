@@ -63,7 +63,10 @@ class ControlFlow {
   std::vector<bool> reachable_before(std::uint32_t block) const;
   /// For each block, whether it reaches a marked block or is one.
   std::vector<bool> leading_to(std::vector<bool> marked) const;
-  /// For each block, whether a loop begins with it, seen from the function's beginning.
+  /// The ways on which a loop comes back to its beginning, seen from the function's beginning. Each
+  /// way in a circle has one.
+  std::vector<Edge> ways_back() const;
+  /// For each block, whether a loop begins with it: whether one of ways_back() leads there.
   std::vector<bool> loop_headers() const;
   /// The blocks that run between the branch at the end of `block` and the block where its paths
   /// meet again, without that one.

@@ -387,6 +387,19 @@ std::string CheckText::barrier(const Instruction& instruction, const Instruction
   return code + fail_by(Violation::kBarrier, instruction.line) + label + ":\n\t";
 }
 
+std::string CheckText::look(const Wait& wait) {
+  constexpr std::uint32_t kTurns = 1024;  // from look to look
+  constexpr std::uint32_t kSlowTurns = 32;
+  return filled(
+      "\n\tadd.u32 {0}, {0}, {1};\n\tsetp.lt.u32 ~fp, {0}, {2};\n\t@~fp bra {3};\n"
+      "\tmov.u32 {0}, 0;\n\tld.const.u64 ~ft, [{4}+{5}];\n\tsetp.eq.u64 ~fp, ~ft, 0;\n"
+      "\t@~fp bra {3};\n\tld.volatile.global.u32 ~fc, [~ft+{6}];\n"
+      "\tsetp.ne.u32 ~fp, ~fc, 0;\n\t@~fp bra {7};\n{3}:\n\t",
+      expand(kTurnRegister), wait.is_slow ? kTurns / kSlowTurns : 1, kTurns,
+      filled("$fw{}", wait.at), kFenceConstants, offsetof(FenceConstants, table),
+      offsetof(FenceTable, ended), kQuietEnding);
+}
+
 std::string CheckText::end(const Instruction& instruction, Violation kind) {
   const Operand* guard = instruction.guard ? &*instruction.guard : nullptr;
   const std::string label = next_label();

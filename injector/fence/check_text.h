@@ -37,6 +37,8 @@ class CheckText {
   std::string handle(const ptx::Instruction& instruction, const ptx::Operand& handle);
   std::string jump(const ptx::Instruction& branch);
   std::string barrier(const ptx::Instruction& instruction, const InstructionEffect& effect);
+  /// At the beginning of the loop: now and then a look whether a thread of the session was ended.
+  static std::string look(const Wait& wait);
   /// In place of an instruction that ends its thread.
   std::string end(const ptx::Instruction& instruction, Violation kind);
 

@@ -29,10 +29,10 @@ constexpr std::string_view kRow = R"($frow:
 constexpr std::string_view kClaim = R"($fending:
 	ld.const.u64 ~ft, [{0}+{1}];
 	setp.eq.u64 ~fp, ~ft, 0;
-	@~fp bra $frecorded;
+	@~fp bra $ftell;
 	atom.sys.global.cas.b32 ~fc, [~ft], {2}, {3};
 	setp.ne.u32 ~fp, ~fc, {2};
-	@~fp bra $frecorded;
+	@~fp bra $fquiet;
 )";
 constexpr std::string_view kRecord = R"(	st.global.u32 [~ft+4], ~fk;
 	ld.const.u32 ~fd, [{0}+{1}];
@@ -54,7 +54,15 @@ constexpr std::string_view kRecord = R"(	st.global.u32 [~ft+4], ~fk;
 	membar.sys;
 	mov.u32 ~fd, {4};
 	st.volatile.global.u32 [~ft], ~fd;
-$frecorded:
+	membar.sys;
+)";
+/// Tells threads that may wait for this one. What ends by that ends behind the whole record.
+constexpr std::string_view kTell = R"($ftell:
+	ld.const.u64 ~ft, [{0}+{1}];
+	setp.eq.u64 ~fp, ~ft, 0;
+	@~fp bra $fquiet;
+	mov.u32 ~fd, 1;
+	st.volatile.global.u32 [~ft+{2}], ~fd;
 )";
 constexpr std::string_view kBlockIndex = R"(	mov.u32 ~fi, 0;
 	mov.u32 ~fd, %ctaid.x;
@@ -218,7 +226,9 @@ std::string ending_text(EndingKind kind, const ptx::Function& function, std::uin
   code += block_text(kind, function);
   code += filled(kRecord, kFenceConstants, offsetof(FenceConstants, module), number, kFenceWrites,
                  FenceRecord::kComplete);
-  return code + leave_text(kind);
+  code +=
+      filled(kTell, kFenceConstants, offsetof(FenceConstants, table), offsetof(FenceTable, ended));
+  return code + fmt::format("{}:\n", kQuietEnding) + leave_text(kind);
 }
 
 }  // namespace slate::injector

@@ -290,8 +290,10 @@ class Fencer {
     std::string registers = expand(kCheckRegisters) + ending_registers(kind) + shuffles.registers;
     for (const HoistedChecks& checks : plan.hoisted)
       registers += fmt::format("\t.reg .pred {};\n", CheckText::hoisted_register(checks.loop));
+    if (!plan.waits.empty()) registers += filled("\t.reg .b32 {};\n", expand(kTurnRegister));
     insert(function.body.begin + 1, std::move(registers));
     std::string prologue = total_shared_text(options_.reserved_shared);
+    if (!plan.waits.empty()) prologue += filled("\tmov.u32 {}, 0;\n", expand(kTurnRegister));
     if (clears_shared && plan.clearing.is_whole) {
       const bool has_some = around.has_static || around.has_dynamic;
       prologue += clear_shared_text(options_.reserved_shared, !has_some);
@@ -333,6 +335,8 @@ class Fencer {
 
   void write_checks(const ptx::Function& function, const Plan& plan, const Surroundings& around) {
     CheckText text(module_, function, around, table_);
+    for (const Wait& wait : plan.waits)
+      insert(function.instructions[wait.at].span.begin, CheckText::look(wait));
     auto site = plan.sites.begin();
     for (std::uint32_t i = 0; i < function.instructions.size(); ++i) {
       const Instruction& instruction = function.instructions[i];

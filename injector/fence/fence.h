@@ -58,8 +58,8 @@ struct FencedModule {
 ///   imports, and what slate's printf writes to. Constants may be read only. Control blocks,
 ///   profile counters and the table itself are not in it.
 /// - It polls FenceRecord::state. Once that is kComplete, it waits for the kernel's own end; a
-///   worker's signal comes earlier. After a bound it ends the kernel by force, as threads
-///   that wait for one that was ended may wait for ever. Only then it may take memory away.
+///   worker's signal comes earlier. After a bound it ends the kernel by force: threads may wait for
+///   ever for one that was ended at a barrier with a count. Only then it may take memory away.
 /// - It launches no fenced kernel in clusters of more than one block.
 /// - It launches a bounded copy (with_bounded_copy()) only where the bounds in its verdict hold for
 ///   the launch. Memory that is unmapped later waits for the launch, as for any that has begun.

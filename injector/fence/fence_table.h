@@ -78,8 +78,8 @@ struct FenceRecord {
 };
 static_assert(sizeof(FenceRecord) == 64);
 
-/// The table of one session. Writer: the host. Kernels read it whenever the fast path does not let
-/// an access pass, without any order among the words. So:
+/// The table of one session. Writer: the host, but for `ended`. Kernels read it whenever the fast
+/// path does not let an access pass, without any order among the words. So:
 /// - An entry is complete before a count includes it.
 /// - An entry that goes away gets `bytes` 0, or handle 0, and is used again only when all kernels
 ///   that could have read it have ended.
@@ -90,13 +90,17 @@ struct FenceTable {
   std::uint32_t readable = 0;  // number of ranges that kernels may read
   std::uint32_t writable = 0;  // number of those, from the first on, that they may also write
   std::uint32_t handles = 0;   // number of texture and surface handles
-  std::uint32_t unused = 0;
+  /// Not 0: a violation was recorded, and threads that may wait for others end. Writer: the thread
+  /// that wrote the record, behind it and a fence of system scope. The host writes 0 before the
+  /// session's first kernel, and never again.
+  std::uint32_t ended = 0;
   FenceRange ranges[kMostRanges];
   std::uint64_t handle[kMostHandles] = {};
 };
 static_assert(offsetof(FenceTable, readable) == 0);
 static_assert(offsetof(FenceTable, writable) == 4);
 static_assert(offsetof(FenceTable, handles) == 8);
+static_assert(offsetof(FenceTable, ended) == 12);
 static_assert(offsetof(FenceTable, ranges) == 16);
 static_assert(sizeof(FenceTable) == 16 + 16 * 4096 + 8 * 1024);
 

@@ -19,6 +19,8 @@ class Loops {
   /// The loops that the block is in, the smallest first.
   const std::vector<std::uint32_t>& around(std::uint32_t block) const { return around_[block]; }
   bool contains(std::uint32_t loop, std::uint32_t block) const { return bodies_[loop][block]; }
+  /// The block that the loop begins with.
+  std::uint32_t header(std::uint32_t loop) const { return headers_[loop]; }
   /// The last block outside of the loop that every way into it passes.
   std::uint32_t before(std::uint32_t loop) const { return befores_[loop]; }
   /// The blocks from which a further turn of the loop begins.

@@ -30,8 +30,13 @@ inline constexpr std::string_view kCheckRegisters =
     "~ftotal;\n"
     "\t.reg .b64 ~fa, ~fl, ~fo, ~fs, ~ft, ~fz;\n";
 
+/// Counts the turns of loops that may wait for others, in functions that have some.
+inline constexpr std::string_view kTurnRegister = "~fturns";
+
 /// Label of the ending, which wants ~fa, ~fn, ~fw, ~fv and ~fk.
 inline constexpr std::string_view kEnding = "$__slate_fending";
+/// Label behind its record, for a thread that ends because another one did.
+inline constexpr std::string_view kQuietEnding = "$__slate_fquiet";
 /// Label in front of it, where ~fi is a row of kAccessTable instead; ~fn: bytes if not 0.
 inline constexpr std::string_view kRowEnding = "$__slate_frow";
 

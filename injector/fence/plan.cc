@@ -89,6 +89,7 @@ AccessCounts& AccessCounts::operator+=(const AccessCounts& other) {
   branches += other.branches;
   hoisted += other.hoisted;
   bounded += other.bounded;
+  waits += other.waits;
   return *this;
 }
 
@@ -121,12 +122,16 @@ class Planner {
     rehearse();
     walk();
     std::ranges::stable_sort(plan_.sites, {}, &Site::at);
-    hoist();
+    const Loops loops(flow_, addresses_.dominators());
+    hoist(loops);
+    const bool skips_own = options_.names == OwnNames::kExpected;
+    plan_.waits = Waits(function_, flow_, registers_, addresses_, loops, skips_own).find();
+    plan_.counts.waits = static_cast<std::uint32_t>(plan_.waits.size());
     for (const Site& site : plan_.sites) {
       plan_.counts.checks += static_cast<std::uint32_t>(site.members.size());
       ++plan_.counts.branches;
     }
-    plan_.may_end |= !plan_.sites.empty();
+    plan_.may_end |= !plan_.sites.empty() || !plan_.waits.empty();
     if (rehearsal_)
       clear_shared();
     else if (has_no_shared() && !claims_.empty())
@@ -142,7 +147,7 @@ class Planner {
   bool has_no_shared() const;
   void leave_shared();
   void walk();
-  void hoist();
+  void hoist(const Loops& loops);
   void enter(std::uint32_t block);
   void look_at(std::uint32_t at);
   void look_at_handle(std::uint32_t at);
@@ -228,6 +233,7 @@ void Planner::rehearse() {
 void Planner::clear_shared() {
   std::vector<bool> ends = plan_.handles;
   for (const Site& site : plan_.sites) ends[site.at] = true;
+  for (const Wait& wait : plan_.waits) ends[wait.at] = true;
   for (std::uint32_t i = 0; i < ends.size(); ++i) {
     const InstructionEffect& effect = plan_.effects[i];
     if (effect.end != Violation::kNone || effect.barrier != nullptr ||
@@ -376,8 +382,7 @@ Site& Planner::site_for(std::uint32_t at, const Place& place, const Operand* gua
 /// Of bases that do not change in a loop, to the front of the outermost such loop. There the fast
 /// path is only computed: a thread that does not make the access is not ended for it. But all of
 /// the loop's accesses would go by the exact path then, so only those move that each turn makes.
-void Planner::hoist() {
-  const Loops loops(flow_, addresses_.dominators());
+void Planner::hoist(const Loops& loops) {
   if (loops.count() == 0) return;
   std::vector<std::uint32_t> places(loops.count(), ControlFlow::kNone);  // index into plan_.hoisted
   for (Site& site : plan_.sites) {

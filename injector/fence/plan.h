@@ -17,6 +17,7 @@
 #include "injector/fence/addresses.h"
 #include "injector/fence/shared_clearing.h"
 #include "injector/fence/shown.h"
+#include "injector/fence/waits.h"
 #include "injector/ptx/module.h"
 
 namespace slate::injector {
@@ -67,14 +68,18 @@ struct AccessCounts {
   std::uint32_t branches = 0;  // sites
   std::uint32_t hoisted = 0;   // checks of which the fast path stands in front of a loop
   std::uint32_t bounded = 0;   // those that need no check where the plan's bounds hold
+  std::uint32_t waits = 0;     // loops in which a thread may wait for others
 
   AccessCounts& operator+=(const AccessCounts& other);
 };
 
 struct Plan {
-  std::string why_not;                     // why the function cannot be fenced; empty: it can
-  std::vector<Site> sites;                 // in text order
-  std::vector<HoistedChecks> hoisted;      // in text order
+  std::string why_not;                 // why the function cannot be fenced; empty: it can
+  std::vector<Site> sites;             // in text order
+  std::vector<HoistedChecks> hoisted;  // in text order
+  /// Loops in which the thread looks now and then whether others of its session were ended: in
+  /// text order.
+  std::vector<Wait> waits;
   std::vector<InstructionEffect> effects;  // by instruction
   std::vector<bool> handles;               // by instruction: whether its handle is looked up
   /// Parameters of which addresses are computed, by name and offset as in the text, with the last

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstring>
+#include <span>
 
 #include "device/device.h"
 #include "tests/unit/daemon/fake_device.h"
@@ -76,6 +78,11 @@ class SessionFenceTest : public testing::Test {
   FenceTable table() { return read<FenceTable>(fence_->table().base); }
   FenceConstants constants(std::uint64_t number = 0) {
     return read<FenceConstants>(constants_.base + number * 256);
+  }
+  void write_ended(std::uint32_t ended) {
+    const FenceMemory::Write write{fence_->table().base + offsetof(FenceTable, ended),
+                                   std::as_bytes(std::span(&ended, 1))};
+    EXPECT_TRUE(pool_->write({&write, 1}));
   }
   Result<void> update(bool idle, const SessionFence::Ranges& host = {}) {
     return fence_->bring_up_to_date(*memory_, host, idle);
@@ -154,6 +161,23 @@ TEST_F(SessionFenceTest, MemoryThatGoesIsTakenOutFirst) {
   ASSERT_TRUE(update(kBusy));
   EXPECT_TRUE(allows(kept, 8) && allows(last, 8));
   EXPECT_TRUE(is_in_extent(kept));
+}
+
+TEST_F(SessionFenceTest, AKernelThatWasEndedStaysEndedUntilTheSessionIsGone) {
+  EXPECT_EQ(table().ended, 0u);
+  write_ended(1);
+  const auto some = allocate(64 * kMiB);
+  ASSERT_TRUE(update(kBusy));
+  free(some);
+  fence_->add_handle(77);
+  ASSERT_TRUE(update(kIdle));
+  EXPECT_EQ(table().ended, 1u);
+  // The next session gets the same table.
+  const device::Address before = fence_->table().base;
+  fence_->release();
+  ASSERT_TRUE(fence_->add_module(kOtherModule, constants_.base, names("other")));
+  ASSERT_EQ(fence_->table().base, before);
+  EXPECT_EQ(table().ended, 0u);
 }
 
 TEST_F(SessionFenceTest, TheExtentMovesOnlyWhenNothingRuns) {

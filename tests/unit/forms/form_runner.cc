@@ -196,6 +196,7 @@ void FormRunner::write_table() {
   table->readable = count;
   for (const device::Texture texture : textures_)
     table->handle[table->handles++] = static_cast<std::uint64_t>(texture);
+  table->ended = ended_;
   const auto* bytes = reinterpret_cast<const std::byte*>(table.get());
   write(fence_table(), {bytes, bytes + sizeof(injector::FenceTable)});
 }
@@ -212,6 +213,11 @@ injector::FenceRecord FormRunner::take_record() {
   std::memcpy(&record, bytes.data(), sizeof(record));
   write(at, std::vector<std::byte>(sizeof(record)));
   return record;
+}
+
+bool FormRunner::has_ended() {
+  const auto bytes = read({fence_table() + offsetof(injector::FenceTable, ended), 4});
+  return std::ranges::any_of(bytes, [](std::byte each) { return each != std::byte{0}; });
 }
 
 std::vector<std::byte> FormRunner::read(device::AddressRange range) {

@@ -97,6 +97,10 @@ class FormRunner {
   device::Address fence_record() const { return fence_table() - sizeof(injector::FenceRecord); }
   /// The record of the first violation; then it is free again.
   injector::FenceRecord take_record();
+  /// Whether a fenced kernel has ended a thread since the last run began.
+  bool has_ended();
+  /// Runs from now on find that one had been ended before.
+  void set_ended() { ended_ = 1; }
   std::vector<std::byte> read(device::AddressRange range);
   void write(device::Address to, const std::vector<std::byte>& bytes);
 
@@ -184,6 +188,7 @@ class FormRunner {
   std::vector<device::Texture> textures_;                  // of the case that was prepared last
   std::map<std::string, std::vector<std::byte>> globals_;  // as they were after loading
   std::uint64_t retreats_ = 0;
+  std::uint32_t ended_ = 0;  // FenceTable::ended before each run
 };
 
 /// Empty if they are equal; else where they differ first, and how often.

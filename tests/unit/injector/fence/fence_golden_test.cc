@@ -16,10 +16,11 @@ TEST_P(FenceGoldenTest, FencedKernelIsAsRecorded) {
   ASSERT_TRUE(fenced) << fenced.error().message;
   std::string got = fenced->ptx;
   for (const FenceVerdict& entry : fenced->entries) {
-    got += entry.legal() ? fmt::format("// {}: {} accesses, {} proven, {} covered, {} checks\n",
-                                       entry.name, entry.counts.accesses, entry.counts.proven,
-                                       entry.counts.covered, entry.counts.checks)
-                         : fmt::format("// {}: {}\n", entry.name, entry.why_not);
+    got += entry.legal()
+               ? fmt::format("// {}: {} accesses, {} proven, {} covered, {} checks, {} waits\n",
+                             entry.name, entry.counts.accesses, entry.counts.proven,
+                             entry.counts.covered, entry.counts.checks, entry.counts.waits)
+               : fmt::format("// {}: {}\n", entry.name, entry.why_not);
   }
   test::compare_with_golden("fence", GetParam(), got);
 }

@@ -268,6 +268,133 @@ TEST(FencePlanTest, ParametersAreReadByNameAndWithinThem) {
   EXPECT_NE(why_not("mov.b64 %rd3, p;\nld.param.u32 %r2, [%rd3];"), "");
 }
 
+/// How many loops of the body may wait for others. In it %r1, %rd1 and %rd2 are parameters.
+std::uint32_t waits(std::string_view body) {
+  return counts(body, ".func f { ret; }\n").waits;
+}
+
+/// A loop whose turn is this, and which goes on where %p1 is true.
+std::uint32_t waits_in(std::string_view turn) {
+  return waits(std::string("mov.u32 %r2, 0;\nmov.u32 %r3, 0;\nNEXT:\n")
+                   .append(turn)
+                   .append("\n@%p1 bra NEXT;"));
+}
+
+TEST(FencePlanTest, ALoopThatGoesOnByWhatItLoadsMayWait) {
+  const std::string on = "\nsetp.eq.u32 %p1, %r3, 0;";
+  for (const std::string_view load :
+       {"ld.volatile.global.u32 %r3, [%rd1];", "ld.acquire.gpu.global.u32 %r3, [%rd1];",
+        "ld.relaxed.gpu.u32 %r3, [%rd1];", "ld.global.u32 %r3, [%rd1];",
+        "membar.gl;\nld.u32 %r3, [%rd1];", "ld.volatile.shared.u32 %r3, [sh];",
+        "atom.global.cas.b32 %r3, [%rd1], 0, 1;", "atom.shared.or.b32 %r3, [sh], 0;",
+        "shfl.sync.idx.b32 %r3, %r1, 0, 31, -1;", "call f;", "nanosleep.u32 20;",
+        "mbarrier.test_wait.shared.b64 %p2, [sh], %rd2;\nselp.u32 %r3, 1, 0, %p2;",
+        "vote.sync.ballot.b32 %r3, %p2, -1;"}) {
+    EXPECT_EQ(waits_in(std::string(load) + on), 1u) << load;
+  }
+}
+
+TEST(FencePlanTest, ALoopThatLearnsNothingFromOthersDoesNotWait) {
+  const std::string on = "\nsetp.eq.u32 %p1, %r3, 0;";
+  for (const std::string_view turn :
+       {"mul.lo.u32 %r3, %r3, %r3;", "st.volatile.global.u32 [%rd1], %r1;",
+        "red.global.add.u32 [%rd1], 1;", "ld.local.u32 %r3, [loc];", "ld.param.u32 %r3, [n];",
+        "mov.u32 %r3, %clock;", "bar.sync 0;"}) {
+    EXPECT_EQ(waits_in(std::string(turn) + on), 0u) << turn;
+  }
+}
+
+TEST(FencePlanTest, ALoopWithACounterAndALimitDoesNotWait) {
+  const std::string load = "ld.volatile.global.u32 %r5, [%rd1];\n";
+  for (const std::string_view turn :
+       {"add.s32 %r2, %r2, 1;\nsetp.lt.s32 %p1, %r2, %r1;",
+        "add.s32 %r2, %r2, %r1;\nsetp.ne.s32 %p1, %r2, 100;",
+        "setp.gt.s32 %p1, %r1, %r2;\nadd.s32 %r2, %r2, 4;",
+        "shr.u32 %r1, %r1, 1;\nsetp.ne.u32 %p1, %r1, 0;",
+        "shl.b32 %r2, %r2, 1;\nsetp.lt.u32 %p1, %r2, %r1;",
+        "mov.u32 %r4, %ntid.x;\nadd.u32 %r2, %r2, %r4;\nmul.wide.u32 %rd3, %r2, 4;\n"
+        "setp.lt.u64 %p1, %rd3, %rd2;",
+        "add.s32 %r4, %r2, 1;\nsetp.lt.s32 %p1, %r4, %r1;\nmov.u32 %r2, %r4;",
+        // The limit may lie in memory.
+        "ld.global.u32 %r4, [%rd2];\nadd.s32 %r2, %r2, 1;\nsetp.lt.s32 %p1, %r2, %r4;",
+        // Both have to hold for another turn.
+        "add.s32 %r2, %r2, 1;\nsetp.lt.s32 %p2, %r2, %r1;\nsetp.eq.and.u32 %p1, %r5, 0, %p2;",
+        "add.s32 %r2, %r2, 1;\nsetp.lt.s32 %p2, %r2, %r1;\nsetp.eq.u32 %p3, %r5, 0;\n"
+        "and.pred %p1, %p2, %p3;"}) {
+    EXPECT_EQ(waits_in(load + std::string(turn)), 0u) << turn;
+  }
+  // Where the branch in front of the turn leaves, or the turn ends the thread.
+  EXPECT_EQ(waits("mov.u32 %r2, 0;\nNEXT:\nsetp.ge.u32 %p1, %r2, %r1;\n@%p1 bra OUT;\n"
+                  "atom.global.add.u32 %r3, [%rd1], 1;\nadd.u32 %r2, %r2, 1;\nbra NEXT;\nOUT:"),
+            0u);
+  EXPECT_EQ(waits("mov.u32 %r2, 0;\nNEXT:\nld.global.u32 %r3, [%rd1];\nsub.u32 %r2, %r2, 1;\n"
+                  "setp.eq.u32 %p1, %r2, %r1;\n@%p1 ret;\nbra NEXT;"),
+            0u);
+}
+
+TEST(FencePlanTest, ACounterThatDoesNotSurelyEndTheLoopIsNone) {
+  const std::string load = "ld.volatile.global.u32 %r5, [%rd1];\n";
+  for (const std::string_view turn :
+       {// Either is enough for another turn.
+        "add.s32 %r2, %r2, 1;\nsetp.lt.s32 %p2, %r2, %r1;\nsetp.eq.or.u32 %p1, %r5, 0, %p2;",
+        "add.s32 %r2, %r2, 1;\nsetp.lt.s32 %p2, %r2, %r1;\nsetp.eq.u32 %p3, %r5, 0;\n"
+        "or.pred %p1, %p2, %p3;",
+        // It does not move, or only as memory says.
+        "setp.lt.s32 %p1, %r2, %r1;", "mov.u32 %r2, %r2;\nsetp.lt.s32 %p1, %r2, %r1;",
+        "add.s32 %r2, %r2, %r5;\nsetp.lt.s32 %p1, %r2, %r1;",
+        "setp.ne.u32 %p2, %r5, 0;\n@%p2 add.s32 %r2, %r2, 1;\nsetp.lt.s32 %p1, %r2, %r1;",
+        "add.s32 %r2, %r2, 1;\nmov.u32 %r2, %r5;\nsetp.lt.s32 %p1, %r2, %r1;",
+        // Its limit moves as others want.
+        "add.s32 %r2, %r2, 1;\nsetp.lt.s32 %p1, %r2, %r5;",
+        // It tells only how long the loop waits.
+        "add.s32 %r2, %r2, 1;\nsetp.eq.u32 %p1, %r5, 0;"}) {
+    EXPECT_EQ(waits_in(load + std::string(turn)), 1u) << turn;
+  }
+  // It is not compared in each turn.
+  EXPECT_EQ(waits("mov.u32 %r2, 0;\nNEXT:\nadd.u32 %r2, %r2, 1;\nld.global.u32 %r3, [%rd1];\n"
+                  "setp.eq.u32 %p1, %r3, 0;\n@%p1 bra NEXT;\nsetp.lt.u32 %p2, %r2, %r1;\n"
+                  "@%p2 bra NEXT;"),
+            1u);
+}
+
+TEST(FencePlanTest, EachCircleThatMayWaitHasALook) {
+  // The inner loop ends, the outer one may not.
+  EXPECT_EQ(waits("OUTER:\nmov.u32 %r2, 0;\nNEXT:\nld.global.u32 %r3, [%rd1];\n"
+                  "add.u32 %r2, %r2, 1;\nsetp.lt.u32 %p1, %r2, 9;\n@%p1 bra NEXT;\n"
+                  "setp.eq.u32 %p2, %r3, 0;\n@%p2 bra OUTER;"),
+            1u);
+  // Two ways lead in.
+  EXPECT_EQ(waits("setp.eq.u32 %p1, %r1, 0;\n@%p1 bra MIDDLE;\nNEXT:\nld.global.u32 %r3, [%rd1];\n"
+                  "setp.ne.u32 %p2, %r3, 0;\n@%p2 ret;\nMIDDLE:\nld.global.u32 %r3, [%rd2];\n"
+                  "bra NEXT;"),
+            1u);
+  // By a table of jumps.
+  EXPECT_EQ(waits("NEXT:\nld.global.u32 %r3, [%rd1];\nTABLE: .branchtargets NEXT, OUT;\n"
+                  "brx.idx %r3, TABLE;\nOUT:"),
+            1u);
+}
+
+/// What stands at the beginning of the loop of a fenced body.
+std::string look_in(std::string_view body) {
+  const auto module = ptx::parse(with_body(body, ".func f { ret; }\n"));
+  EXPECT_TRUE(module);
+  const auto fenced = fence(**module, {});
+  EXPECT_TRUE(fenced);
+  const std::size_t at = fenced->ptx.find("NEXT:");
+  return fenced->ptx.substr(at, fenced->ptx.find(';', at) - at);
+}
+
+TEST(FencePlanTest, LongTurnsCountForMore) {
+  const std::string head = "NEXT:\n\n\tadd.u32 %__slate_fturns, %__slate_fturns, ";
+  const std::string on = "setp.eq.u32 %p1, %r2, 0;\n@%p1 bra NEXT;";
+  EXPECT_EQ(look_in("NEXT:\nld.global.u32 %r2, [%rd1];\n" + on), head + "1");
+  EXPECT_EQ(look_in("NEXT:\ncall f;\nld.global.u32 %r2, [%rd1];\n" + on), head + "32");
+  EXPECT_EQ(look_in("NEXT:\nmov.u32 %r3, 0;\nINNER:\nadd.u32 %r3, %r3, 1;\n"
+                    "setp.lt.u32 %p2, %r3, 9;\n@%p2 bra INNER;\nld.global.u32 %r2, [%rd1];\n" +
+                    on),
+            head + "32");
+}
+
 TEST(FencePlanTest, BarriersThatCannotBeAreRefused) {
   EXPECT_EQ(why_not("bar.sync 15;\nbar.sync 1, 64;\nbarrier.sync %r1, %r2;"), "");
   EXPECT_NE(why_not("bar.sync 16;"), "");
