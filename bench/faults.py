@@ -28,7 +28,7 @@ parser.add_argument("--interval", type=float, default=1, help="seconds between t
 parser.add_argument("--megabytes", type=int, default=4, help="of each of the victim's three arrays")
 parser.add_argument("--slated", default="", help="further options of slated")
 parser.add_argument("--machine-code", help="the offender, compiled to machine code alone")
-parser.add_argument("--ways", default="wild,trap,misaligned,illegal,assert,stack,freed,kill")
+parser.add_argument("--ways", default="wild,trap,misaligned,illegal,assert,stack,freed,spinning,kill")
 parser.add_argument("--out", help="CSV, a row a fault, appended")
 arguments = parse(parser)
 ON_GPU = arguments.device.startswith("cuda")

@@ -1,9 +1,10 @@
 // A program with a kernel that faults:
 //
-//   offender wild|trap|misaligned|illegal|assert|stack|freed|jump
+//   offender wild|trap|misaligned|illegal|assert|stack|freed|spinning|jump
 //
 // It prints the error that the synchronization returns. Exit status 0 if there is one. `freed`
-// reads memory that was freed while an earlier kernel ran. On an H100 `jump` never ends, also
+// reads memory that was freed while an earlier kernel ran. In `spinning` the other threads, and
+// those of later kernels, wait for the one that faults. On an H100 `jump` never ends, also
 // natively.
 #undef NDEBUG
 #include <cuda_runtime.h>
@@ -35,6 +36,16 @@ __global__ void offend(std::uintptr_t address, int* result) {
     for (unsigned i = threadIdx.x; *result == 0; i = i * 1664525u + 1013904223u)
       if (freed[i >> 9] == 77) *result = 1;
   }
+  if constexpr (kHow == 'p') {
+    volatile int* const told = result + 64;
+    if (blockIdx.x == 1 && threadIdx.x == 5) {
+      *reinterpret_cast<int*>(address) = 1;
+      __threadfence();
+      *told = 1;
+    }
+    while (*told == 0) {
+    }
+  }
   if constexpr (kHow == 'j') reinterpret_cast<void (*)()>(address)();
 }
 
@@ -48,9 +59,10 @@ struct Way {
   const char* name;
   void (*kernel)(std::uintptr_t, int*);
 };
-const Way ways[] = {{"wild", offend<'w'>},    {"trap", offend<'t'>},   {"misaligned", offend<'m'>},
-                    {"illegal", offend<'i'>}, {"assert", offend<'a'>}, {"stack", offend<'s'>},
-                    {"freed", offend<'f'>},   {"jump", offend<'j'>}};
+const Way ways[] = {
+    {"wild", offend<'w'>},    {"trap", offend<'t'>},     {"misaligned", offend<'m'>},
+    {"illegal", offend<'i'>}, {"assert", offend<'a'>},   {"stack", offend<'s'>},
+    {"freed", offend<'f'>},   {"spinning", offend<'p'>}, {"jump", offend<'j'>}};
 
 /// Memory that goes once a kernel has ended, which runs now.
 cudaError_t be_freed(int* memory, std::uintptr_t* address) {
@@ -78,6 +90,8 @@ int main(int count, char** arguments) {
   if (error == cudaSuccess && way->kernel == offend<'f'>) error = be_freed(memory, &address);
   if (error == cudaSuccess) {
     way->kernel<<<2, 64>>>(address, memory);
+    // One that nobody in it tells.
+    if (way->kernel == offend<'p'>) offend<'p'><<<1, 64>>>(address, memory);
     error = cudaDeviceSynchronize();
   }
   std::printf("%s: %s\n", way->name, cudaGetErrorName(error));

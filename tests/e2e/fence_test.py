@@ -26,6 +26,7 @@ class FenceTest(SlateTestCase):
                     self.assertRegex(err, r"kernel \w*offend\w*: thread \(\d+,0,0\) of block ")
         out, err = victim.communicate()
         self.assertEqual(victim.returncode, 0, out + err)
+        daemon.wait_until_idle()
         self.assertEqual(daemon.engine_pid(), engine)
         self.assertEqual(daemon.status()["engine"]["restarts"], 0)
         daemon.stop()

@@ -8,7 +8,8 @@ from harness import SLOW, SlateTestCase, binary
 
 # What the faults of slate/offender give, on sim as with the real runtime on a GPU.
 FAULTS = {"wild": "cudaErrorIllegalAddress", "trap": "cudaErrorLaunchFailure", "misaligned": "cudaErrorMisalignedAddress",
-          "illegal": "cudaErrorIllegalInstruction", "assert": "cudaErrorAssert", "freed": "cudaErrorIllegalAddress"}
+          "illegal": "cudaErrorIllegalInstruction", "assert": "cudaErrorAssert", "freed": "cudaErrorIllegalAddress",
+          "spinning": "cudaErrorIllegalAddress"}
 
 
 def running(daemon):
