@@ -161,7 +161,10 @@ void HostPool::run() {
     lock.unlock();
     const auto grown = grow_to(wish);
     lock.lock();
-    if (!grown) ahead_ = 0;
+    if (!grown) {
+      ahead_ = 0;
+      is_full_ = true;
+    }
     grown_.notify_all();
   }
 }
@@ -248,7 +251,7 @@ std::optional<HostPool::Extent> HostPool::take_kept(std::uint64_t bytes) {
     kept_bytes_ -= oldest.bytes;
     ended += oldest.bytes;
     if (auto extent = take_present(bytes)) {
-      ahead_ = std::max(ahead_, std::min(settings_.most, bytes_ + ended));
+      if (!is_full_) ahead_ = std::max(ahead_, std::min(settings_.most, bytes_ + ended));
       wishes_.notify_all();
       return extent;
     }
@@ -332,6 +335,7 @@ void HostPool::trim() {
   const MutexLock growing(growing_);
   const MutexLock lock(mutex_);
   ahead_ = 0;
+  is_full_ = false;
   std::erase_if(chunks_, [&](const auto& chunk) SLATE_REQUIRES(mutex_) {
     if (chunk->is_used()) return false;
     bytes_ -= chunk->bytes();

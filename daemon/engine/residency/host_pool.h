@@ -104,6 +104,7 @@ class HostPool {
   std::uint64_t kept_bytes_ SLATE_GUARDED_BY(mutex_) = 0;
   std::uint64_t last_ticket_ SLATE_GUARDED_BY(mutex_) = 0;
   std::uint64_t ahead_ SLATE_GUARDED_BY(mutex_) = 0;  // wish of grow_ahead()
+  bool is_full_ SLATE_GUARDED_BY(mutex_) = false;     // whether it no longer grows for copies
   bool ending_ SLATE_GUARDED_BY(mutex_) = false;
   CondVar wishes_, grown_;
   std::thread thread_;  // last, as it uses all of the above
