@@ -1,7 +1,7 @@
 // AccessBounds: what has to hold for a launch so that some of a kernel's accesses need no check. It
 // is a list of steps, which compute intervals from the launch's own values, and of claims about
-// them. The host carries it out in front of each launch (hold()). It errs only towards "no". Plain
-// data and pure functions. Thread: any.
+// them. The host carries it out in front of each launch (BoundAnswers). It errs only towards "no".
+// Plain data and pure functions. Thread: any.
 #pragma once
 
 #include <compare>
@@ -86,63 +86,6 @@ struct LaunchValues {
   /// The main extent.
   std::uint64_t low = 0;
   std::uint64_t bytes = 0;
-};
-
-/// The intervals of one launch, step by step.
-class BoundValues {
- public:
-  /// Requires: `launch` outlives it.
-  explicit BoundValues(const LaunchValues& launch) : launch_(launch) {}
-
-  /// False: the step names later ones, or is none.
-  bool add(const BoundStep& step);
-  bool holds(const BoundClaim& claim) const;
-  /// Whether no thread comes to the step.
-  bool is_empty(std::uint32_t step) const;
-  /// Whether the step's interval has fewer than 2^31 numbers: an index that nothing bounds has
-  /// more.
-  bool is_narrow(std::uint32_t step) const;
-  /// Whether the step's interval has fewer numbers than another one's.
-  bool is_narrower(std::uint32_t step, std::uint32_t other) const;
-  /// Makes room for so many steps.
-  void reserve(std::size_t steps);
-
- private:
-  __extension__ using Wide = __int128;
-  struct Interval {
-    Wide low = 0, high = 0;
-  };
-  friend struct BoundMath;
-
-  /// A step as a sum of others times numbers, plus a constant. The others' numbers are those of the
-  /// same thread at the same time, so what two steps have in common cancels out (affine
-  /// arithmetic).
-  struct Term {
-    std::uint32_t step;
-    std::int64_t factor;
-  };
-  struct Form {
-    bool is_known = false;
-    Wide constant = 0;
-    std::uint32_t first = 0, count = 0;  // in terms_, by rising step
-  };
-  static constexpr std::size_t kMostTerms = 8;
-  static constexpr Wide kMostFactor = Wide{1} << 62;
-
-  std::optional<std::uint64_t> parameter(std::uint64_t offset, std::uint32_t bits) const;
-  Interval leaf(const BoundStep& step) const;
-  Interval of(const BoundStep& step) const;
-  std::span<const Term> terms(const Form& form) const;
-  Form total(const Form& a, const Form& b, Wide times);
-  Form linear(const BoundStep& step, const Interval& found);
-  Interval range(const Form& form) const;
-  unsigned zeros(const BoundStep& step, const Interval& found) const;
-
-  const LaunchValues& launch_;
-  std::vector<Interval> found_;  // by step
-  std::vector<Form> forms_;      // by step
-  std::vector<unsigned> zeros_;  // by step: how many of its lowest bits are surely 0
-  std::vector<Term> terms_;
 };
 
 /// Whether all claims hold. Of bounds that contradict themselves none does.

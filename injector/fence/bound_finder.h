@@ -13,6 +13,7 @@
 #include "injector/analysis/parameter_layout.h"
 #include "injector/fence/access_bounds.h"
 #include "injector/fence/addresses.h"
+#include "injector/fence/bound_values.h"
 #include "injector/fence/conditions.h"
 #include "injector/fence/counters.h"
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "injector/fence/fence.h"
+#include "tests/unit/injector/fence/bounded_kernel.h"
 
 namespace slate::injector {
 namespace {
@@ -36,16 +37,7 @@ class Bounded {
             "mad.lo.s32 %r7, %r3, %r4, %r5;\n")
             .append(body)
             .append("\nOUT:\nret;\n}\n");
-    const auto module = ptx::parse(text);
-    EXPECT_TRUE(module) << module.error().message;
-    const auto copied = with_bounded_copy(**module, "kernel");
-    EXPECT_TRUE(copied);
-    const auto both = ptx::parse(*copied);
-    EXPECT_TRUE(both) << both.error().message;
-    const auto fenced = fence(**both, {.names = OwnNames::kExpected, .launch = launch});
-    EXPECT_TRUE(fenced) << fenced.error().message;
-    if (fenced) verdict = fenced->entries.back();
-    EXPECT_EQ(verdict.name, std::string("kernel") + kBoundedSuffix);
+    verdict = bounded_kernel(text, launch).verdict;
   }
 
   bool hold(const Launch& launch) const {

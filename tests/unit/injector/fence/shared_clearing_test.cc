@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "injector/fence/fence.h"
+#include "tests/unit/injector/fence/bounded_kernel.h"
 
 namespace slate::injector {
 namespace {
@@ -28,20 +29,12 @@ class Copy {
         "cvta.to.global.u64 %rd1, %rd1;\nld.global.u32 %r2, [%rd1];\n{}\nOUT:\nret;\n}}\n",
         variables.empty() ? "" : ".extern .shared .align 16 .b8 dyn[];", variables,
         variables.empty() ? "0" : "sh", body);
-    const auto module = ptx::parse(text);
-    EXPECT_TRUE(module) << module.error().message;
-    const auto copied = with_bounded_copy(**module, "kernel");
-    EXPECT_TRUE(copied);
-    const auto both = ptx::parse(*copied);
-    EXPECT_TRUE(both) << both.error().message;
     LaunchValues launch = values(kClearedThreads);
     launch.shared_bytes = shared;
-    const auto fenced = fence(**both, {.names = OwnNames::kExpected, .launch = &launch});
-    EXPECT_TRUE(fenced) << fenced.error().message;
-    verdict = fenced->entries.back();
-    EXPECT_EQ(verdict.name, std::string("kernel") + kBoundedSuffix);
+    const BoundedKernel copy = bounded_kernel(text, &launch);
+    verdict = copy.verdict;
     const PlanOptions options{.names = OwnNames::kExpected, .is_bounded = true, .launch = &launch};
-    const Plan plan = make_plan(**both, (*both)->functions.back(), options);
+    const Plan plan = make_plan(*copy.module, copy.module->functions.back(), options);
     is_whole = plan.clearing.is_whole;
     for (const SharedClearing::Part& part : plan.clearing.parts) {
       parts +=
