@@ -72,6 +72,7 @@ struct Config {
   MemoryLimit device_memory;          // slate's part of the device's memory
   ByteSize swap{0};                   // host memory for what is not on the device; 0: none
   ByteSize swap_pinned{std::uint64_t{1} << 40};  // the most of it that is pinned
+  ByteSize swap_ready{0};            // the part of it that is taken before it is needed, and kept
   std::string swap_directory;        // folder for what is not pinned; empty: pageable memory
   double swap_overhead_percent = 5;  // most part of the time that exchanges may take
   double memory_wait_seconds = 0;    // time that requests wait for memory which others have

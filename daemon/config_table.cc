@@ -139,6 +139,11 @@ const Key<Config> kKeys[] = {
     top<&Config::swap_pinned>(
         "swap_pinned",
         "The most of \"swap\" that is pinned, as quick moves need. The rest is in swap_directory."),
+    top<&Config::swap_ready>(
+        "swap_ready",
+        "How much of \"swap\" is taken when the first session begins, and kept: bytes, or a number "
+        "with K, M, G or T. Without it host memory comes when it is needed first, at a few GiB a "
+        "second, and goes once there is no session."),
     top<&Config::swap_directory>("swap_directory",
                                  "The folder of what is beyond swap_pinned, in files without "
                                  "names. Empty: pageable memory."),

@@ -139,6 +139,7 @@ std::shared_ptr<Residency> residency_of(device::Device& device, const Config& co
                           .overhead = config.swap_overhead_percent / 100,
                           .evicts_always = std::getenv("SLATE_TEST_EVICT") != nullptr},
       HostPool::Settings{.pinned = config.swap_pinned.bytes,
+                         .ready = std::min(config.swap_ready.bytes, swap),
                          .directory = config.swap_directory,
                          .chunk = std::clamp(std::bit_floor(std::max<std::uint64_t>(swap / 16, 1)),
                                              piece, kLargestChunk),

@@ -337,7 +337,7 @@ void HostPool::trim() {
   ahead_ = 0;
   is_full_ = false;
   std::erase_if(chunks_, [&](const auto& chunk) SLATE_REQUIRES(mutex_) {
-    if (chunk->is_used()) return false;
+    if (chunk->is_used() || bytes_ - chunk->bytes() < settings_.ready) return false;
     bytes_ -= chunk->bytes();
     if (chunk->is_pinned()) pinned_ -= chunk->bytes();
     gone.push_back(chunk);

@@ -28,6 +28,7 @@ class HostPool {
  public:
   struct Settings {
     std::uint64_t pinned = 0;       // the most bytes that are pinned
+    std::uint64_t ready = 0;        // bytes that get_ready() makes and trim() keeps
     std::string directory;          // folder for what is beyond; empty: pageable memory
     std::uint64_t chunk = 1 << 30;  // bytes of a chunk, unless more is wanted at once
     std::uint64_t most = 0;         // bytes up to which it grows for the sake of copies
@@ -59,6 +60,8 @@ class HostPool {
   Result<void> grow_to(std::uint64_t bytes);
   /// The same later, by a thread of the pool. Errors are left to grow_to().
   void grow_ahead(std::uint64_t bytes);
+  /// Begins to make what should be there before it is needed.
+  void get_ready() { grow_ahead(settings_.ready); }
   /// Whether the host has memory for so many bytes in all, pinned or pageable, and half as much
   /// again for others.
   bool can_grow_to(std::uint64_t bytes) const;
@@ -79,7 +82,7 @@ class HostPool {
   void leave(Extent extent);
   /// Memory that another process's pool has given out. Errors: kIo; kOutOfMemory.
   static Result<Extent> adopt(int fd, std::uint64_t offset, std::uint64_t bytes);
-  /// Gives chunks back that nothing uses.
+  /// Gives chunks back that nothing uses, but for what should be ready.
   void trim();
 
   Counts counts() const;

@@ -42,6 +42,7 @@ std::shared_ptr<Residency::Tenant> Residency::enter(TenantSpec spec) {
   tenant->turn_ = tenant->used_;
   tenants_.push_back(tenant);
   update_looks();
+  host_.get_ready();
   return tenant;
 }
 
@@ -264,7 +265,10 @@ bool Residency::may_ask(const scheduler::MemoryDecision& decision) const {
 /// Asks sessions to leave as the policy says.
 scheduler::MemoryDecision Residency::decide() {
   std::vector<scheduler::SessionMemory> sessions;
+  const auto now = Clock::now();
   for (const auto& each : tenants_) {
+    // What has room for all of it is on its way, and about to be used.
+    const bool arrives = each->waits_.load() && each->missing_ == 0;
     const std::uint64_t leaving = std::min(each->leaving_, each->taken_);
     sessions.push_back({.session = each->spec_.session,
                         .weight = each->spec_.weight,
@@ -274,16 +278,16 @@ scheduler::MemoryDecision Residency::decide() {
                         .missing = each->missing_,
                         .spare = difference(each->spare_, leaving),
                         .fetches = each->fetches_,
-                        .busy = each->spec_.busy && each->spec_.busy(),
+                        .busy = arrives || (each->spec_.busy && each->spec_.busy()),
                         .since = each->since_,
-                        .turn = each->turn_,
+                        .turn = arrives ? now : each->turn_,
                         .used = each->used_});
   }
   const scheduler::MemoryRules rules{.capacity = settings_.capacity,
                                      .outside = outside_ + unknown_,
                                      .bytes_per_ms = bytes_per_ms_,
                                      .overhead = settings_.overhead};
-  auto decision = scheduler::decide_memory(sessions, rules, Clock::now());
+  auto decision = scheduler::decide_memory(sessions, rules, now);
   if (!may_ask(decision)) {
     decision.leave.clear();
     decision.again = std::min(decision.again, Clock::now() + kHostLook);

@@ -230,7 +230,7 @@ std::string another_value(const Key<Config>& key) {
   }
   if (key.name == "memory_limit" || key.name == "device_memory") return "\"25%\"";
   if (key.name == "cache_size" || key.name == "image_store" || key.name == "swap" ||
-      key.name == "swap_pinned")
+      key.name == "swap_pinned" || key.name == "swap_ready")
     return "\"3M\"";
   return R"("a \"name\" \\ of\ttwo\nlines \u007f é")";
 }

@@ -259,6 +259,17 @@ TEST_F(HostPoolTest, MemoryOfAnotherPoolIsNotKept) {
   pool_.give(extent);
 }
 
+TEST_F(HostPoolTest, WhatShouldBeReadyIsKept) {
+  HostPool pool(device_, {.pinned = 0, .ready = 2 * kChunk, .directory = "", .chunk = kChunk});
+  EXPECT_EQ(pool.counts().bytes, 0u);
+  pool.get_ready();
+  while (pool.counts().bytes < 2 * kChunk) std::this_thread::yield();
+  const auto more = *pool.take(3 * kChunk);
+  pool.give(more);
+  pool.trim();
+  EXPECT_EQ(pool.counts().bytes, 2 * kChunk);
+}
+
 class ResidencyTest : public testing::Test {
  protected:
   static constexpr std::uint64_t kCapacity = 16 * kMiB, kSwap = 32 * kMiB;
@@ -476,6 +487,20 @@ TEST_F(ResidencyTest, ATurnEndsWhenAnotherSessionNeedsTheMemory) {
   EXPECT_EQ(residency_.take(*holder, 2 * kMiB, 50ms), Residency::Taken::kYes);
   EXPECT_FALSE(residency_.begins_turn(*holder));
   residency_.end_wait(*holder);
+}
+
+TEST_F(ResidencyTest, MemoryThatHasJustComeIsNotAskedFor) {
+  const auto one = with(kCapacity / 2), other = enter(), waiter = enter();
+  residency_.lock(*one, kCapacity / 2);
+  residency_.begin_wait(*other, kCapacity / 2, 0);
+  std::this_thread::sleep_for(20ms);  // much longer than a way out and back takes
+  ASSERT_EQ(residency_.take(*other, kCapacity / 2, 50ms), Residency::Taken::kYes);
+  residency_.begin_wait(*waiter, kCapacity / 2, 0);
+  EXPECT_EQ(residency_.take(*waiter, kCapacity / 2, 0ms), Residency::Taken::kNotYet);
+  EXPECT_EQ(residency_.asked(*other), 0u) << "it is about to be used";
+  residency_.end_wait(*other);
+  residency_.end_wait(*waiter);
+  residency_.unlock(*one, kCapacity / 2);
 }
 
 TEST_F(ResidencyTest, WhatOthersHaveLockedIsNobodysRoom) {

@@ -122,7 +122,11 @@ std::vector<Waiting> ways_to_wait() {
   std::vector<Waiting> all{
       {"Volatile", "", tell, "WAIT:\nld.volatile.global.u32 %r4, [%words];\n" + again},
       {"Acquire", "", tell, "WAIT:\nld.acquire.gpu.global.u32 %r4, [%words];\n" + again},
-      {"Plain", "", tell, "WAIT:\nmembar.gl;\nld.global.u32 %r4, [%words];\n" + again},
+      // A GPU may never give way from such a loop to another thread of the same warp.
+      {"Plain", "", tell,
+       "shr.u32 %r5, %i, 5;\nshr.u32 %r6, %who, 5;\nsetp.eq.u32 %p2, %r5, %r6;\n"
+       "@%p2 bra BEHIND;\nWAIT:\nmembar.gl;\nld.global.u32 %r4, [%words];\n" +
+           again},
       {"Atomic", "", tell, "WAIT:\natom.global.or.b32 %r4, [%words], 0;\n" + again},
       {"Pauses", "", tell,
        "mov.u32 %r5, 8;\nWAIT:\nnanosleep.u32 %r5;\nld.volatile.global.u32 %r4, [%words];\n"
