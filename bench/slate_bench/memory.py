@@ -91,6 +91,7 @@ class SwappingSlate(SlateConfiguration):
             done = self.slatectl("status", "--json")
             found = json.loads(done.stdout).get("swap") if done.returncode == 0 else None
             if found:
+                found["moved_out"] -= found["clean_out"]  # that left without a copy
                 return found
             time.sleep(0.05)
         raise DaemonError("slated says nothing of memory on the host")
