@@ -22,6 +22,8 @@ namespace {
 constexpr std::uint64_t kGrain = 2 << 20;
 /// Threads that take a chunk's pages from the system, which clears them.
 constexpr unsigned kTakers = 4;
+/// Bytes that one of them takes at once.
+constexpr std::uint64_t kStep = 16 << 20;
 
 Result<UniqueFd> make_file(const std::string& directory, std::uint64_t bytes) {
   UniqueFd fd(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
@@ -39,7 +41,11 @@ Result<void> populate(std::byte* memory, std::uint64_t bytes) {
   std::vector<std::thread> takers;
   for (std::uint64_t from = 0; from < bytes; from += part) {
     takers.emplace_back([&refused, at = memory + from, size = std::min(part, bytes - from)] {
-      if (::madvise(at, size, MADV_POPULATE_WRITE) != 0) refused.store(true);
+      // In steps, as nobody else in the process can map memory during one.
+      for (std::uint64_t done = 0; done < size && !refused.load(); done += kStep) {
+        const std::uint64_t step = std::min(kStep, size - done);
+        if (::madvise(at + done, step, MADV_POPULATE_WRITE) != 0) refused.store(true);
+      }
     });
   }
   for (std::thread& taker : takers) taker.join();
@@ -332,9 +338,8 @@ Result<HostPool::Extent> HostPool::adopt(int fd, std::uint64_t offset, std::uint
 
 void HostPool::trim() {
   std::vector<std::shared_ptr<Chunk>> gone;  // given back without the lock
-  const MutexLock growing(growing_);
   const MutexLock lock(mutex_);
-  ahead_ = 0;
+  ahead_ = std::min(ahead_, settings_.ready);
   is_full_ = false;
   std::erase_if(chunks_, [&](const auto& chunk) SLATE_REQUIRES(mutex_) {
     if (chunk->is_used() || bytes_ - chunk->bytes() < settings_.ready) return false;
