@@ -196,8 +196,7 @@ class Bench:
         samples = []
 
         def watch():
-            found = slated.swapped()
-            samples.append((time.monotonic(), found["moved_out"], found["moved_in"]))
+            samples.append(slated.swapped())
 
         done = self.run(slated, commands, order, watch if case == "exchange" else None)
         rates = rates_of(samples)
@@ -236,12 +235,17 @@ class Bench:
 
 
 def rates_of(samples):
-    """Bytes a second to the host and to the device, from the first move to the last one; None where nothing moved."""
-    moving = [each for before, each in zip(samples, samples[1:]) if each[1:] != before[1:]]
-    if len(moving) < 2 or moving[-1][0] == moving[0][0]:
+    """Bytes a second to the host and to the device while anything moves; None where nothing moved."""
+    moving = [each for each in samples if each["moved_out"] > 0]
+    if not moving:
         return None
     first, last = moving[0], moving[-1]
-    return [(last[i] - first[i]) / (last[0] - first[0]) for i in (1, 2)]
+    found = []
+    for moved, ms in ("moved_out", "out_ms"), ("copied_in", "in_ms"):
+        if last[ms] == first[ms]:
+            return None
+        found.append(1e3 * (last[moved] - first[moved]) / (last[ms] - first[ms]))
+    return found
 
 
 def run(session, arguments):

@@ -155,7 +155,8 @@ nlohmann::json to_json(const Residency::Counts& counts) {
           {"host_used", counts.host.used},   {"moved_out", counts.moved_out},
           {"moved_in", counts.moved_in},     {"out_ms", counts.out_ms},
           {"in_ms", counts.in_ms},           {"evictions", counts.evictions},
-          {"clean_out", counts.clean_out},   {"host_kept", counts.host.kept}};
+          {"clean_out", counts.clean_out},   {"copied_in", counts.copied_in},
+          {"host_kept", counts.host.kept}};
 }
 
 }  // namespace

@@ -367,6 +367,7 @@ void Residency::note_move(const Tenant& tenant, bool out, std::uint64_t bytes, d
   if (listener_) listener_(tenant.spec_.session, out, bytes, ms);
   const MutexLock lock(mutex_);
   (out ? counts_.out_ms : counts_.in_ms) += ms;
+  if (!out) counts_.copied_in += bytes;
   // Short moves say little of the link, and those to the device may have waited for room.
   constexpr std::uint64_t kLeast = 64 << 20;
   if (!out || bytes < kLeast || ms <= 0) return;

@@ -46,6 +46,7 @@ class Residency {
     std::uint64_t moved_out = 0, moved_in = 0;  // bytes since the start
     std::uint64_t clean_out = 0;                // the part of moved_out that was not copied
     std::uint64_t evictions = 0;                // times that a session was asked to leave
+    std::uint64_t copied_in = 0;                // the part of moved_in that had contents
     double out_ms = 0, in_ms = 0;               // time that moves have taken
     HostPool::Counts host;
   };

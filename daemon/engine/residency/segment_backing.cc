@@ -22,6 +22,8 @@ class Timed {
  public:
   Timed(Residency& residency, const Residency::Tenant& tenant, bool out)
       : residency_(residency), tenant_(tenant), out_(out) {}
+  /// It begins now.
+  void begin() { begin_ = std::chrono::steady_clock::now(); }
   ~Timed() {
     const std::chrono::duration<double, std::milli> took =
         std::chrono::steady_clock::now() - begin_;
@@ -36,7 +38,7 @@ class Timed {
   Residency& residency_;
   const Residency::Tenant& tenant_;
   const bool out_;
-  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace
@@ -472,10 +474,17 @@ Result<void> SegmentBacking::bring(const Needs& needs, const TakeRoom& take_room
     }
   }
   Timed timed(residency_, *tenant_, false);
+  bool has_begun = false;
+  const TakeRoom take_and_begin = [&](std::uint64_t bytes) {
+    const auto taken = take_room(bytes);
+    // What came before was the wait for the session's turn.
+    if (!std::exchange(has_begun, true)) timed.begin();
+    return taken;
+  };
   Result<void> done;
   for (Piece* const piece : pieces) {
     const bool has_contents = piece->where == Where::kHost;
-    done = bring(*piece, take_room);
+    done = bring(*piece, take_and_begin);
     if (!done) break;
     if (has_contents) timed.bytes += piece->range.bytes;
   }
