@@ -150,12 +150,19 @@ std::shared_ptr<Residency> residency_of(device::Device& device, const Config& co
 }
 
 nlohmann::json to_json(const Residency::Counts& counts) {
-  return {{"capacity", counts.capacity},     {"used", counts.used},
-          {"host_bytes", counts.host.bytes}, {"host_pinned", counts.host.pinned},
-          {"host_used", counts.host.used},   {"moved_out", counts.moved_out},
-          {"moved_in", counts.moved_in},     {"out_ms", counts.out_ms},
-          {"in_ms", counts.in_ms},           {"evictions", counts.evictions},
-          {"clean_out", counts.clean_out},   {"copied_in", counts.copied_in},
+  return {{"capacity", counts.capacity},
+          {"used", counts.used},
+          {"host_bytes", counts.host.bytes},
+          {"host_pinned", counts.host.pinned},
+          {"host_used", counts.host.used},
+          {"moved_out", counts.moved_out},
+          {"moved_in", counts.moved_in},
+          {"out_ms", counts.out_ms},
+          {"in_ms", counts.in_ms},
+          {"evictions", counts.evictions},
+          {"clean_out", counts.clean_out},
+          {"copied_in", counts.copied_in},
+          {"bytes_per_s", 1e3 * counts.bytes_per_ms},
           {"host_kept", counts.host.kept}};
 }
 

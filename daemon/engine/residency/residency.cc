@@ -26,11 +26,18 @@ std::uint64_t Residency::used() const {
   return taken_ + outside_ + unknown_;
 }
 
+/// Of an exchange, whose slower way counts. The way to the device also waits for the other
+/// session's work to end, which is no loss: so it counts at most twice.
+double Residency::bytes_per_ms() const {
+  return std::max(std::min(in_bytes_per_ms_, out_bytes_per_ms_), out_bytes_per_ms_ / 2);
+}
+
 Residency::Counts Residency::counts() const {
   const MutexLock lock(mutex_);
   Counts counts = counts_;
   counts.capacity = settings_.capacity;
   counts.used = used();
+  counts.bytes_per_ms = bytes_per_ms();
   counts.host = host_.counts();
   return counts;
 }
@@ -285,7 +292,7 @@ scheduler::MemoryDecision Residency::decide() {
   }
   const scheduler::MemoryRules rules{.capacity = settings_.capacity,
                                      .outside = outside_ + unknown_,
-                                     .bytes_per_ms = bytes_per_ms_,
+                                     .bytes_per_ms = bytes_per_ms(),
                                      .overhead = settings_.overhead};
   auto decision = scheduler::decide_memory(sessions, rules, now);
   if (!may_ask(decision)) {
@@ -368,10 +375,11 @@ void Residency::note_move(const Tenant& tenant, bool out, std::uint64_t bytes, d
   const MutexLock lock(mutex_);
   (out ? counts_.out_ms : counts_.in_ms) += ms;
   if (!out) counts_.copied_in += bytes;
-  // Short moves say little of the link, and those to the device may have waited for room.
+  // Short moves say little of the link.
   constexpr std::uint64_t kLeast = 64 << 20;
-  if (!out || bytes < kLeast || ms <= 0) return;
-  bytes_per_ms_ += (static_cast<double>(bytes) / ms - bytes_per_ms_) / 4;
+  if (bytes < kLeast || ms <= 0) return;
+  double& rate = out ? out_bytes_per_ms_ : in_bytes_per_ms_;
+  rate += (static_cast<double>(bytes) / ms - rate) / 4;
 }
 
 }  // namespace slate::daemon

@@ -48,6 +48,7 @@ class Residency {
     std::uint64_t evictions = 0;                // times that a session was asked to leave
     std::uint64_t copied_in = 0;                // the part of moved_in that had contents
     double out_ms = 0, in_ms = 0;               // time that moves have taken
+    double bytes_per_ms = 0;                    // of an exchange, by which turns are long enough
     HostPool::Counts host;
   };
 
@@ -151,6 +152,7 @@ class Residency {
 
  private:
   std::uint64_t used() const SLATE_REQUIRES(mutex_);
+  double bytes_per_ms() const SLATE_REQUIRES(mutex_);
   std::uint64_t host_wanted(std::uint64_t more, std::uint64_t of_one) const SLATE_REQUIRES(mutex_);
   bool may_ask(const scheduler::MemoryDecision& decision) const SLATE_REQUIRES(mutex_);
   scheduler::MemoryDecision decide() SLATE_REQUIRES(mutex_);
@@ -167,7 +169,8 @@ class Residency {
   std::uint64_t outside_ SLATE_GUARDED_BY(mutex_) = 0;
   std::uint64_t unknown_ SLATE_GUARDED_BY(mutex_) = 0;  // bytes of note_full()
   std::uint32_t waiting_ SLATE_GUARDED_BY(mutex_) = 0;  // sessions
-  double bytes_per_ms_ SLATE_GUARDED_BY(mutex_) = 50e6;
+  double out_bytes_per_ms_ SLATE_GUARDED_BY(mutex_) = 50e6;
+  double in_bytes_per_ms_ SLATE_GUARDED_BY(mutex_) = 50e6;
   std::optional<scheduler::Time> host_full_ SLATE_GUARDED_BY(mutex_);  // newest note_host_full()
   scheduler::Time host_full_since_ SLATE_GUARDED_BY(mutex_){};
   Counts counts_ SLATE_GUARDED_BY(mutex_);

@@ -509,6 +509,24 @@ TEST_F(ResidencyTest, MemoryThatHasJustComeIsNotAskedFor) {
   residency_.unlock(*one, kCapacity / 2);
 }
 
+TEST_F(ResidencyTest, AnExchangeIsAsSlowAsItsSlowerWay) {
+  const auto tenant = enter();
+  const auto rate = [&] { return residency_.counts().bytes_per_ms / 1e6; };
+  const auto move = [&](bool out, double gb_per_s) {
+    for (int i = 0; i < 40; ++i) residency_.note_move(*tenant, out, 100'000'000, 100 / gb_per_s);
+  };
+  move(true, 40);
+  EXPECT_NEAR(rate(), 40, 1e-2);
+  move(false, 30);
+  EXPECT_NEAR(rate(), 30, 1e-2);
+  move(false, 1);
+  EXPECT_NEAR(rate(), 20, 1e-2) << "the rest was a wait for work";
+  move(false, 60);
+  EXPECT_NEAR(rate(), 40, 1e-2);
+  residency_.note_move(*tenant, true, 4096, 100);
+  EXPECT_NEAR(rate(), 40, 1e-2) << "too short to say anything";
+}
+
 TEST_F(ResidencyTest, WhatOthersHaveLockedIsNobodysRoom) {
   const auto one = with(6 * kMiB), other = with(8 * kMiB);
   EXPECT_EQ(residency_.most_on_device(*one), kCapacity);
