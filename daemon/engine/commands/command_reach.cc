@@ -1,6 +1,8 @@
 #include "daemon/engine/commands/command_reach.h"
 
+#include <cstring>
 #include <utility>
+#include <vector>
 
 #include "injector/analysis/restart.h"
 
@@ -86,6 +88,34 @@ std::optional<device::AddressRange> CommandReach::allocation_at(device::Address 
   return mapped_.ranges().reservation_of(address);
 }
 
+/// Whether a number of 8 bytes leads from one pointer's allocation into another one, as a stride
+/// between matrices that were allocated one by one does. To the end of the own one is no such way.
+bool CommandReach::steps_elsewhere(std::span<const std::byte> parameters) const {
+  constexpr int kMostShift = 4;  // elements have up to 16 bytes
+  std::vector<std::uint64_t> pointers, numbers;
+  for (std::size_t at = 0; at + sizeof(std::uint64_t) <= parameters.size();
+       at += sizeof(std::uint64_t)) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, parameters.data() + at, sizeof(word));
+    if (word != 0) (allocation_at(word) ? pointers : numbers).push_back(word);
+  }
+  const auto leads_elsewhere = [&](std::uint64_t pointer, std::uint64_t way) {
+    const auto found = allocation_at(pointer + way);
+    if (!found) return false;
+    const auto own = allocation_at(pointer);
+    return found->base != own->base && pointer + way != own->base + own->bytes;
+  };
+  for (const std::uint64_t pointer : pointers) {
+    for (const std::uint64_t number : numbers) {
+      for (int shift = 0; shift <= kMostShift; ++shift) {
+        const std::uint64_t way = number << shift;
+        if (leads_elsewhere(pointer, way) || leads_elsewhere(pointer, -way)) return true;
+      }
+    }
+  }
+  return false;
+}
+
 /// Each kernel is read once.
 Result<const injector::Reach*> CommandReach::reach_of(std::uint64_t function,
                                                       const FunctionRecord& kernel) {
@@ -118,6 +148,8 @@ ReachedRanges CommandReach::of_launch(const ipc::Command& command) {
   reached.writes_anything = all.writes_everything;
   reached.name = name;
   reached.why_not = may.why_not;
+  if (memory_.backing() != nullptr && steps_elsewhere(parameters))
+    reached.reads_anything = reached.writes_anything = true;
   if (all.everything && may.why_not.empty()) reached.why_not = "it may read anything";
   for (const auto& place : all.allocations) {
     const auto range = allocation_at(place.allocation);

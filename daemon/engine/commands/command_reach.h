@@ -29,6 +29,7 @@ class CommandReach {
   ReachedRanges of_copy(const ipc::Copy& copy) const;
   std::optional<device::AddressRange> range_of(const Place& place, const Box& box) const;
   std::optional<device::AddressRange> allocation_at(device::Address address) const;
+  bool steps_elsewhere(std::span<const std::byte> parameters) const;
   Result<const injector::Reach*> reach_of(std::uint64_t function, const FunctionRecord& kernel);
 
   MemoryCommands& memory_;

@@ -91,6 +91,16 @@ class CleanMemoryTest : public testing::Test {
 )";
     for (const auto& [name, body] : writers()) ptx += kernel_text(name, body);
     ptx += kernel_text("reads", "");
+    ptx += R"(.visible .entry by_a_stride(.param .u64 a, .param .s64 b)
+{
+  .reg .b64 %to, %stride;
+  ld.param.u64 %to, [a];
+  ld.param.s64 %stride, [b];
+  mad.lo.s64 %to, %stride, 4, %to;
+  st.global.u32 [%to], 19;
+  ret;
+}
+)";
     ptx += kernel_text("by_a_table", "ld.global.u64 %d1, [%to]; st.global.u32 [%d1], %value;");
     const auto image = TestSession::text(ptx);
     const auto size = static_cast<std::uint32_t>(image.size());
@@ -145,6 +155,10 @@ class CleanMemoryTest : public testing::Test {
     std::memcpy(found.data(), staging->memory.data(), 4 * count);
     session_.client->release_staging(*staging, true);
     return found;
+  }
+  /// From word to word, as a number of 64 bits.
+  static std::uint64_t stride(std::uint64_t from, std::uint64_t to) {
+    return static_cast<std::uint64_t>(static_cast<std::int64_t>(to - from) / 4);
   }
   std::uint64_t clean_out() const { return residency_->counts().clean_out; }
 
@@ -206,6 +220,17 @@ TEST_F(CleanMemoryTest, AWriteByAnAddressFromMemoryIsSeenWhereverItGoes) {
   (void)words(to_, 2);
   launch("by_a_table", table_, from_);
   EXPECT_EQ(words(to_, 2), (std::vector<int>{2000, 1000}));
+}
+
+TEST_F(CleanMemoryTest, AStrideIntoAnotherAllocationIsSeen) {
+  for (const std::uint64_t start : {from_, table_}) {
+    fill(to_, 1000);
+    (void)words(to_, 2);
+    launch("by_a_stride", start, stride(start, to_ + 4));
+    EXPECT_EQ(words(to_, 2), (std::vector<int>{1000, 19}));
+  }
+  launch("by_a_stride", to_, stride(to_, from_));
+  EXPECT_EQ(words(from_, 1), std::vector<int>{19});
 }
 
 TEST_F(CleanMemoryTest, EveryKindOfCopyAndFillIsSeen) {
