@@ -4,8 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "injector/analysis/restart.h"
-
 namespace slate::daemon {
 
 using ipc::CommandType;
@@ -24,25 +22,35 @@ ReachedRanges unknown(std::string name, std::string why_not) {
 }  // namespace
 
 ReachedRanges CommandReach::of(const Book::Open& open) {
+  ReachedRanges reached = memory_of(open.command);
+  if (reached.why_not.empty() && open.command.header.type == CommandType::kLaunch)
+    reached.why_not = why_not_again(open.command);
+  if (reached.why_not.empty() && reached.reads_anything) reached.why_not = "it may read anything";
+  if (open.passed && reached.why_not.empty()) reached.why_not = "too much work came behind it";
+  reached.is_done = open.done;
+  return reached;
+}
+
+ReachedRanges CommandReach::memory_of(const ipc::Command& command) {
   ReachedRanges reached;
-  switch (open.command.header.type) {
+  switch (command.header.type) {
     case CommandType::kLaunch:
-      reached = of_launch(open.command);
+      reached = of_launch(command);
       break;
     case CommandType::kCopy: {
-      const auto copy = open.command.as<ipc::Copy>();
+      const auto copy = command.as<ipc::Copy>();
       reached = copy ? of_copy(*copy) : ReachedRanges{};
       break;
     }
     case CommandType::kCopyInline: {
       std::span<const std::byte> bytes;
-      const auto copy = open.command.as<ipc::CopyInline>(&bytes);
+      const auto copy = command.as<ipc::CopyInline>(&bytes);
       reached.name = "a copy";
       if (copy) reached.written.push_back({copy->address, bytes.size()});
       break;
     }
     case CommandType::kFill: {
-      const auto fill = open.command.as<ipc::Fill>();
+      const auto fill = command.as<ipc::Fill>();
       reached.name = "a fill";
       if (!fill || fill->width == 0 || fill->height == 0) break;
       const auto extent = extent_of({fill->width, fill->height}, fill->pitch, 0);
@@ -52,8 +60,6 @@ ReachedRanges CommandReach::of(const Book::Open& open) {
     default:
       break;  // nothing of memory
   }
-  if (open.passed && reached.why_not.empty()) reached.why_not = "too much work came behind it";
-  reached.is_done = open.done;
   return reached;
 }
 
@@ -126,6 +132,26 @@ Result<const injector::Reach*> CommandReach::reach_of(std::uint64_t function,
   return &known_.emplace(function, std::move(*reach)).first->second;
 }
 
+injector::MemoryMap CommandReach::memory_map() const {
+  return {.allocation_at = [this](std::uint64_t address) -> std::optional<injector::AllocationId> {
+            const auto range = allocation_at(address);
+            return range ? std::optional(range->base) : std::nullopt;
+          },
+          .allocation_of_image = nullptr};
+}
+
+/// Requires: memory_of() knows what it reaches.
+std::string CommandReach::why_not_again(const ipc::Command& command) {
+  std::span<const std::byte> parameters;
+  const auto launch = command.as<ipc::Launch>(&parameters);
+  if (!launch) return {};
+  const auto kernel = code_.modules().find_function(launch->function);
+  if (!kernel) return kernel.error().message;
+  const auto reach = reach_of(launch->function, **kernel);
+  return reach ? injector::may_restart(**reach, parameters, memory_map()).why_not
+               : reach.error().message;
+}
+
 ReachedRanges CommandReach::of_launch(const ipc::Command& command) {
   std::span<const std::byte> parameters;
   const auto launch = command.as<ipc::Launch>(&parameters);
@@ -135,22 +161,13 @@ ReachedRanges CommandReach::of_launch(const ipc::Command& command) {
   const std::string& name = *(*kernel)->name;
   const auto reach = reach_of(launch->function, **kernel);
   if (!reach) return unknown(name, reach.error().message);
-  const injector::MemoryMap map{
-      .allocation_at = [this](std::uint64_t address) -> std::optional<injector::AllocationId> {
-        const auto range = allocation_at(address);
-        return range ? std::optional(range->base) : std::nullopt;
-      },
-      .allocation_of_image = nullptr};
-  const auto may = injector::may_restart(**reach, parameters, map);
-  const auto all = injector::reach_of_launch(**reach, parameters, map);
+  const auto all = injector::reach_of_launch(**reach, parameters, memory_map());
   ReachedRanges reached;
   reached.reads_anything = all.everything;
   reached.writes_anything = all.writes_everything;
   reached.name = name;
-  reached.why_not = may.why_not;
   if (memory_.backing() != nullptr && steps_elsewhere(parameters))
     reached.reads_anything = reached.writes_anything = true;
-  if (all.everything && may.why_not.empty()) reached.why_not = "it may read anything";
   for (const auto& place : all.allocations) {
     const auto range = allocation_at(place.allocation);
     if (!range) continue;

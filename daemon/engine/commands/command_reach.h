@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <string>
 
 #include "daemon/book.h"
 #include "daemon/engine/again.h"
@@ -10,6 +11,7 @@
 #include "daemon/engine/commands/host_memory_commands.h"
 #include "daemon/engine/commands/memory_commands.h"
 #include "daemon/engine/commands/virtual_commands.h"
+#include "injector/analysis/restart.h"
 
 namespace slate::daemon {
 
@@ -21,11 +23,15 @@ class CommandReach {
       : memory_(memory), host_(host), mapped_(mapped), code_(code) {}
 
   ReachedRanges of(const Book::Open& open);
+  /// Without an answer to whether the command may be carried out again.
+  ReachedRanges memory_of(const ipc::Command& command);
   /// A module is gone, and its functions' numbers may come again for others.
   void forget() { known_.clear(); }
 
  private:
+  injector::MemoryMap memory_map() const;
   ReachedRanges of_launch(const ipc::Command& command);
+  std::string why_not_again(const ipc::Command& launch);
   ReachedRanges of_copy(const ipc::Copy& copy) const;
   std::optional<device::AddressRange> range_of(const Place& place, const Box& box) const;
   std::optional<device::AddressRange> allocation_at(device::Address address) const;

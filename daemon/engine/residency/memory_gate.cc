@@ -37,7 +37,7 @@ std::optional<MemoryGate::Use> MemoryGate::use_of(SegmentBacking& backing,
   const CommandType type = command.header.type;
   if (keeps_memory(type)) return Use{{.everything = true, .segments = {}}, {}};
   if (!uses_memory(type)) return std::nullopt;
-  ReachedRanges reached = of_.reach.of({.command = command});
+  ReachedRanges reached = of_.reach.memory_of(command);
   Needs needs{.everything = reached.reads_anything || reached.writes_anything, .segments = {}};
   for (const auto* const ranges : {&reached.read, &reached.written}) {
     for (const device::AddressRange& range : *ranges) backing.add_needed(range, needs);
