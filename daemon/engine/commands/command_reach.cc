@@ -114,8 +114,7 @@ bool CommandReach::steps_elsewhere(std::span<const std::byte> parameters) const 
   for (const std::uint64_t pointer : pointers) {
     for (const std::uint64_t number : numbers) {
       for (int shift = 0; shift <= kMostShift; ++shift) {
-        const std::uint64_t way = number << shift;
-        if (leads_elsewhere(pointer, way) || leads_elsewhere(pointer, -way)) return true;
+        if (leads_elsewhere(pointer, number << shift)) return true;
       }
     }
   }
