@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/files_in.h"
 #include "daemon/dispatch/form_text.h"
 #include "injector/analysis/parameter_layout.h"
 #include "injector/fence/bound_answers.h"
@@ -114,16 +115,6 @@ void measure(const std::string& what, Kernels& kernels, Ask ask) {
   });
 }
 
-std::vector<std::string> programs() {
-  std::vector<std::string> files;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(SLATE_PROGRAMS, error)) {
-    if (entry.is_regular_file()) files.push_back(entry.path());
-  }
-  std::ranges::sort(files);
-  return files;
-}
-
 }  // namespace
 }  // namespace slate
 
@@ -132,7 +123,7 @@ int main(int argc, char** argv) {
   using slate::injector::LaunchValues;
   benchmark::Initialize(&argc, argv);
   std::vector<std::string> files(argv + 1, argv + argc);
-  if (files.empty()) files = slate::programs();
+  if (files.empty()) files = slate::bench::files_in(SLATE_PROGRAMS);
   std::vector<std::pair<std::string, slate::Kernels>> all;
   for (const std::string& file : files) {
     slate::Kernels kernels = slate::kernels_in(file);

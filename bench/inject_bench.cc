@@ -7,7 +7,6 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
@@ -18,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/files_in.h"
 #include "bench/place.h"
 #include "injector/cache/cache.h"
 #include "injector/forms/inject.h"
@@ -125,16 +125,6 @@ void measure(const Subject& subject, const CachePlace& place) {
   })->Unit(benchmark::kMicrosecond);
 }
 
-std::vector<std::string> programs() {
-  std::vector<std::string> files;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(SLATE_PROGRAMS, error)) {
-    if (entry.is_regular_file()) files.push_back(entry.path());
-  }
-  std::ranges::sort(files);
-  return files;
-}
-
 }  // namespace
 }  // namespace slate
 
@@ -142,7 +132,8 @@ int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   const std::vector<std::string> files(argv + 1, argv + argc);
   const slate::CachePlace place;
-  const auto subjects = slate::load(files.empty() ? slate::programs() : files, place);
+  const auto subjects =
+      slate::load(files.empty() ? slate::bench::files_in(SLATE_PROGRAMS) : files, place);
   if (subjects.empty()) {
     fmt::print(stderr, "no PTX: build the target slate_kernels, or name files\n");
     return 1;
