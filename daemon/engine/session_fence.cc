@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <span>
+#include <thread>
 #include <type_traits>
 
 #include "base/check.h"
@@ -47,6 +49,17 @@ ErrorCode code_of(Violation kind) {
       break;
   }
   return ErrorCode::kIllegalAddress;
+}
+
+/// A kernel may have ended before the record is complete, if its threads found that another
+/// kernel's had claimed it. The rest takes microseconds.
+void wait_for_record(std::atomic_ref<std::uint32_t>& state) {
+  constexpr std::chrono::milliseconds kLongest{100};
+  const auto deadline = std::chrono::steady_clock::now() + kLongest;
+  while (state.load(std::memory_order_acquire) == FenceRecord::kClaimed &&
+         std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
 }
 
 /// What the thread did, as the end of "thread ... of kernel ...".
@@ -358,6 +371,7 @@ std::optional<Error> SessionFence::violation() const {
   FenceRecord* const watched = watched_.load(std::memory_order_acquire);
   if (watched == nullptr) return std::nullopt;
   std::atomic_ref<std::uint32_t> state(watched->state);
+  if (state.load(std::memory_order_acquire) == FenceRecord::kClaimed) wait_for_record(state);
   if (state.load(std::memory_order_acquire) != FenceRecord::kComplete) return std::nullopt;
   const FenceRecord record = *watched;
   const MutexLock lock(mutex_);

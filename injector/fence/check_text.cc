@@ -111,6 +111,32 @@ std::string CheckText::look_at_parameters(const Plan& plan) {
   return code;
 }
 
+std::string CheckText::limit(const ElementLimit& limit, std::uint32_t number) {
+  constexpr std::uint64_t kUnsigned = 0xffff'ffff;
+  constexpr std::uint64_t kSigned = 0x8000'0000;  // what is negative is beyond it
+  const Operand& pointer = *limit.pointer;
+  const std::string result = limit_register(number);
+  std::string code =
+      filled("\tld.param.u64 ~fo, [{}+{}];\n", pointer.parts[0].text, pointer.integer);
+  if (limit.mask != 0)
+    code += filled("\tcvt.u32.u64 ~fd, ~fo;\n\tand.b32 ~fd, ~fd, {};\n", limit.mask);
+  if (limit.offset != 0) code += filled("\tadd.s64 ~fo, ~fo, {};\n", limit.offset);
+  code += filled(
+      "\tld.const.u64 ~fl, [{0}+{1}];\n\tsub.u64 ~fo, ~fo, ~fl;\n"
+      "\tld.const.u64 ~fl, [{0}+{2}];\n\tsetp.ge.u64 ~fq, ~fo, ~fl;\n",
+      kFenceConstants, offsetof(FenceConstants, low), offsetof(FenceConstants, size));
+  if (limit.mask != 0) code += filled("\tsetp.ne.or.u32 ~fq, ~fd, 0, ~fq;\n");
+  code += filled("\tsub.u64 ~fl, ~fl, ~fo;\n");
+  if (limit.shift != 0) {
+    code += filled("\tadd.u64 ~fl, ~fl, {};\n\tshr.u64 ~fl, ~fl, {};\n", (1u << limit.shift) - 1,
+                   limit.shift);
+  }
+  return code + filled(
+                    "\tmin.u64 ~fl, ~fl, {0};\n\tcvt.u32.u64 {1}, ~fl;\n"
+                    "\tselp.b32 {1}, 0, {1}, ~fq;\n",
+                    limit.is_signed ? kSigned : kUnsigned, result);
+}
+
 std::string CheckText::hoisted_register(std::uint32_t loop) {
   return filled("~fh{}", loop);
 }

@@ -26,7 +26,23 @@ constexpr std::string_view kRow = R"($frow:
 	ld.global.v4.u32 {{~fd, ~fc, ~fw, ~fv}}, [~ft];
 	max.u32 ~fn, ~fn, ~fc;
 )";
-constexpr std::string_view kClaim = R"($fending:
+/// A record lies in the host's memory, and a claim takes microseconds there. A launch may have
+/// millions of threads that all violate the fence. So one of those that come here together makes
+/// the claim, and none once there is a record.
+constexpr std::string_view kElect = R"($fending:
+	activemask.b32 ~fc;
+	mov.u32 ~fd, %lanemask_lt;
+	and.b32 ~fd, ~fd, ~fc;
+	setp.ne.u32 ~fp, ~fd, 0;
+	@~fp bra $fquiet;
+	ld.const.u64 ~ft, [{0}+{1}];
+	setp.eq.u64 ~fp, ~ft, 0;
+	@~fp bra $fclaim;
+	ld.volatile.global.u32 ~fc, [~ft+{2}];
+	setp.ne.u32 ~fp, ~fc, 0;
+	@~fp bra $fquiet;
+)";
+constexpr std::string_view kClaim = R"($fclaim:
 	ld.const.u64 ~ft, [{0}+{1}];
 	setp.eq.u64 ~fp, ~ft, 0;
 	@~fp bra $ftell;
@@ -221,6 +237,8 @@ std::string ending_text(EndingKind kind, const ptx::Function& function, std::uin
                         bool has_rows) {
   std::string code = "\tret;\n";
   if (has_rows) code += filled(kRow, kAccessTable);
+  code +=
+      filled(kElect, kFenceConstants, offsetof(FenceConstants, table), offsetof(FenceTable, ended));
   code += filled(kClaim, kFenceConstants, offsetof(FenceConstants, record), FenceRecord::kFree,
                  FenceRecord::kClaimed);
   code += block_text(kind, function);

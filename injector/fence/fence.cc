@@ -291,6 +291,10 @@ class Fencer {
     for (const HoistedChecks& checks : plan.hoisted)
       registers += fmt::format("\t.reg .pred {};\n", CheckText::hoisted_register(checks.loop));
     if (!plan.waits.empty()) registers += filled("\t.reg .b32 {};\n", expand(kTurnRegister));
+    for (std::uint32_t i = 0; i < plan.limits.size(); ++i)
+      registers += fmt::format("\t.reg .b32 {};\n", limit_register(i));
+    for (std::uint32_t i = 0; i < plan.copies.size(); ++i)
+      registers += fmt::format("\t.reg .b32 {};\n", copy_register(i));
     insert(function.body.begin + 1, std::move(registers));
     std::string prologue = total_shared_text(options_.reserved_shared);
     if (!plan.waits.empty()) prologue += filled("\tmov.u32 {}, 0;\n", expand(kTurnRegister));
@@ -302,6 +306,8 @@ class Fencer {
     }
     prologue +=
         clearings_[index].beginning + shuffles.beginning + CheckText::look_at_parameters(plan);
+    for (std::uint32_t i = 0; i < plan.limits.size(); ++i)
+      prologue += CheckText::limit(plan.limits[i], i);
     if (is_worker(function)) {
       prologue += expand(
           "\tmov.u32 ~fc, 0;\n\tst.shared.u32 [__slate_s+20], ~fc;\n"
@@ -343,7 +349,7 @@ class Fencer {
       const InstructionEffect& effect = plan.effects[i];
       const std::uint32_t begin = instruction.span.begin;
       for (; site != plan.sites.end() && site->at == i; ++site) {
-        move(function, *site);
+        move(function, plan, *site);
         insert(begin, text.site(*site));
       }
       if (effect.is_hint && !effect.accesses.empty()) {
@@ -359,6 +365,7 @@ class Fencer {
       if (effect.end != Violation::kNone)
         edits_.push_back(ptx::replace(instruction.span, text.end(instruction, effect.end)));
     }
+    copy_indices(function, plan);
     // Behind what stands there already, such as the label that skips a hint.
     for (const HoistedChecks& checks : plan.hoisted) {
       const ptx::Span span = function.instructions[checks.at].span;
@@ -366,14 +373,35 @@ class Fencer {
     }
   }
 
-  void move(const ptx::Function& function, const Site& site) {
+  void move(const ptx::Function& function, const Plan& plan, const Site& site) {
     std::string text;
     for (const std::uint32_t index : site.moved) {
       const ptx::Span span = function.instructions[index].span;
       text.append(module_.text, span.begin, span.end - span.begin).append("\n\t");
+      text += copy_behind(plan, index);
       edits_.push_back(ptx::remove(span));
     }
     insert(function.instructions[site.at].span.begin, std::move(text));
+  }
+
+  /// Behind the instructions that read them, if these stay where they are.
+  void copy_indices(const ptx::Function& function, const Plan& plan) {
+    for (const IndexCopy& copy : plan.copies) {
+      const bool is_moved = std::ranges::any_of(plan.sites, [&](const Site& site) {
+        return std::ranges::binary_search(site.moved, copy.reader);
+      });
+      if (is_moved) continue;
+      const std::uint32_t end = function.instructions[copy.reader].span.end;
+      insert(end, "\n\t" + copy_behind(plan, copy.reader));
+    }
+  }
+
+  /// Of the index that the instruction reads, if there is one.
+  static std::string copy_behind(const Plan& plan, std::uint32_t reader) {
+    const auto copy = std::ranges::find(plan.copies, reader, &IndexCopy::reader);
+    if (copy == plan.copies.end()) return {};
+    const auto number = static_cast<std::uint32_t>(copy - plan.copies.begin());
+    return fmt::format("mov.b32 {}, {};\n\t", copy_register(number), register_text(*copy->index));
   }
 
   /// Coordinates beyond a surface read zeros and write nothing, instead of raising a fault.

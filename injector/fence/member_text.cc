@@ -19,6 +19,14 @@ std::string register_text(const Operand& operand) {
   return text;
 }
 
+std::string limit_register(std::uint32_t number) {
+  return filled("~fe{}", number);
+}
+
+std::string copy_register(std::uint32_t number) {
+  return filled("~fx{}", number);
+}
+
 /// Whether addresses are of 32 bits.
 bool MemberText::is_narrow(const Member& member) const {
   if (member.space != MemorySpace::kShared) return false;
@@ -109,6 +117,10 @@ std::string MemberText::fast_range(const Member& member, std::string_view result
 }
 
 std::string MemberText::fast_global(const Member& member, std::string_view result) const {
+  if (member.index) {
+    return filled("\tsetp.ge.u32 {}, {}, {};\n", result, copy_register(member.index->copy),
+                  limit_register(member.index->limit));
+  }
   std::string code;
   const std::string base = base_of(member, code);
   const bool is_open = member.special && member.special->amount != nullptr;

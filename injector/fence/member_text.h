@@ -63,6 +63,10 @@ inline constexpr std::string_view kTotalShared = "~ftotal";
 /// register takes as long as several checks.
 std::string total_shared_text(std::uint32_t reserved);
 
+/// Registers of an entry of Plan::limits and of Plan::copies.
+std::string limit_register(std::uint32_t number);
+std::string copy_register(std::uint32_t number);
+
 /// The register's name in the text.
 std::string register_text(const ptx::Operand& operand);
 

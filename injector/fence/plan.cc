@@ -86,6 +86,7 @@ AccessCounts& AccessCounts::operator+=(const AccessCounts& other) {
   proven += other.proven;
   covered += other.covered;
   checks += other.checks;
+  indexed += other.indexed;
   branches += other.branches;
   hoisted += other.hoisted;
   bounded += other.bounded;
@@ -122,6 +123,7 @@ class Planner {
     rehearse();
     walk();
     std::ranges::stable_sort(plan_.sites, {}, &Site::at);
+    count_elements();
     const Loops loops(flow_, addresses_.dominators());
     hoist(loops);
     const bool skips_own = options_.names == OwnNames::kExpected;
@@ -147,6 +149,9 @@ class Planner {
   bool has_no_shared() const;
   void leave_shared();
   void walk();
+  void count_elements();
+  void choose_index(Member& member);
+  std::uint32_t limit_of(const IndexedAddress& indexed, std::uint32_t mask);
   void hoist(const Loops& loops);
   void enter(std::uint32_t block);
   void look_at(std::uint32_t at);
@@ -379,6 +384,60 @@ Site& Planner::site_for(std::uint32_t at, const Place& place, const Operand* gua
   return sites.back();
 }
 
+/// Chooses indices in place of addresses, and which parameters are looked at for their alignment.
+void Planner::count_elements() {
+  for (Site& site : plan_.sites) {
+    for (Member& member : site.members) {
+      if (member.indexed) choose_index(member);
+      const bool follows = std::ranges::any_of(member.accesses, &CheckedAccess::follows_parameter);
+      if (!follows) continue;
+      const Residue residue = addresses_.residue(member.place);
+      const Operand& source = addresses_.origin(residue.origin).operands[1];
+      std::uint32_t& mask =
+          plan_.aligned_parameters[fmt::format("{}+{}", source.parts[0].text, source.integer)];
+      for (const CheckedAccess& access : member.accesses) {
+        if (access.follows_parameter) mask |= access.align - 1;
+      }
+    }
+  }
+}
+
+/// Where one check by the base serves all accesses. The limit is 0 if the pointer is misaligned.
+void Planner::choose_index(Member& member) {
+  if (member.low() < 0 || member.high() > static_cast<std::int64_t>(kFenceSlack)) return;
+  std::uint32_t mask = 0;
+  for (CheckedAccess& access : member.accesses) {
+    if (access.follows_parameter) mask |= access.align - 1;
+    access.follows_parameter = false;
+  }
+  const IndexedAddress& indexed = *member.indexed;
+  const auto copy = std::ranges::find(plan_.copies, indexed.reader, &IndexCopy::reader);
+  member.index = {.limit = limit_of(indexed, mask),
+                  .copy = static_cast<std::uint32_t>(copy - plan_.copies.begin())};
+  ++plan_.counts.indexed;
+  if (copy == plan_.copies.end())
+    plan_.copies.push_back({.index = indexed.index, .reader = indexed.reader});
+}
+
+std::uint32_t Planner::limit_of(const IndexedAddress& indexed, std::uint32_t mask) {
+  const auto same = std::ranges::find_if(plan_.limits, [&](const ElementLimit& each) {
+    return each.pointer->parts[0].index == indexed.pointer->parts[0].index &&
+           each.pointer->integer == indexed.pointer->integer && each.offset == indexed.offset &&
+           each.shift == indexed.shift && each.is_signed == indexed.is_signed;
+  });
+  const auto number = static_cast<std::uint32_t>(same - plan_.limits.begin());
+  if (same != plan_.limits.end()) {
+    same->mask |= mask;
+  } else {
+    plan_.limits.push_back({.pointer = indexed.pointer,
+                            .offset = indexed.offset,
+                            .shift = indexed.shift,
+                            .is_signed = indexed.is_signed,
+                            .mask = mask});
+  }
+  return number;
+}
+
 /// Of bases that do not change in a loop, to the front of the outermost such loop. There the fast
 /// path is only computed: a thread that does not make the access is not ended for it. But all of
 /// the loop's accesses would go by the exact path then, so only those move that each turn makes.
@@ -592,11 +651,6 @@ CheckedAccess Planner::checked(const Place& place, const Access& access, std::ui
   const bool is_known = is_aligned(residue, access);
   result.tests_alignment = !is_known && access.align > 1;
   result.follows_parameter = is_known && residue.origin != Residue::kNoOrigin && access.align > 1;
-  if (result.follows_parameter) {
-    const Operand& source = addresses_.origin(residue.origin).operands[1];
-    plan_.aligned_parameters[fmt::format("{}+{}", source.parts[0].text, source.integer)] |=
-        access.align - 1;
-  }
   return result;
 }
 
@@ -696,6 +750,10 @@ void Planner::add(std::uint32_t at, const Access& access) {
   member.place.offset = 0;
   if (is_special) member.special = access;
   member.variable = variable_at(place, at);
+  const bool may_index =
+      access.space == MemorySpace::kGlobal || access.space == MemorySpace::kGeneric;
+  if (may_index && !is_special && place.number && member.variable == nullptr)
+    member.indexed = indexed_address(function_, registers_, addresses_, *place.number, at);
   Site& site = site_for(at, place, guard, is_special);
   join(site, std::move(member));
   if (guard == nullptr && !is_special) remember(at, place, access.space, wanted);

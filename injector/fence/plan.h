@@ -15,6 +15,7 @@
 #include "injector/fence/access_bounds.h"
 #include "injector/fence/accesses.h"
 #include "injector/fence/addresses.h"
+#include "injector/fence/indices.h"
 #include "injector/fence/shared_clearing.h"
 #include "injector/fence/shown.h"
 #include "injector/fence/waits.h"
@@ -26,6 +27,28 @@ namespace slate::injector {
 // present one's address. They are the program's memory, though a form has made the names.
 inline constexpr std::string_view kCopies = "__slate_copies";
 inline constexpr std::string_view kCopyRegister = "%__slate_copy";
+
+/// How many elements a pointer among the parameters has up to the end of the main extent: 0 if it
+/// does not lead there, or is misaligned.
+struct ElementLimit {
+  const ptx::Operand* pointer = nullptr;  // as in IndexedAddress
+  std::int64_t offset = 0;                // bytes from the pointer to the first element
+  std::uint32_t shift = 0;                // binary logarithm of an element's bytes
+  bool is_signed = false;                 // whether indices are signed
+  std::uint32_t mask = 0;                 // last bits of the pointer that must be 0
+};
+
+/// A copy of an index, made where it is read: its register may change later.
+struct IndexCopy {
+  const ptx::Operand* index = nullptr;
+  std::uint32_t reader = 0;  // instruction behind which the copy is made
+};
+
+/// The fast path of accesses by an index: entries of Plan::limits and Plan::copies.
+struct IndexCheck {
+  std::uint32_t limit = 0;
+  std::uint32_t copy = 0;
+};
 
 /// Accesses by one base in one space under one predicate.
 struct Member {
@@ -39,6 +62,9 @@ struct Member {
   std::optional<std::uint32_t> loop{};
   /// Variable from whose address the base seems to be computed; null: none.
   const ptx::Operand* variable = nullptr;
+  /// What its base is, if the check can look at an index instead.
+  std::optional<IndexedAddress> indexed{};
+  std::optional<IndexCheck> index{};
 
   std::int64_t low() const;
   std::int64_t high() const;  // behind the last byte
@@ -65,6 +91,7 @@ struct AccessCounts {
   std::uint32_t proven = 0;    // those that need no check by their text
   std::uint32_t covered = 0;   // those that an earlier check has shown already
   std::uint32_t checks = 0;    // members of all sites
+  std::uint32_t indexed = 0;   // those of which the fast path looks at an index
   std::uint32_t branches = 0;  // sites
   std::uint32_t hoisted = 0;   // checks of which the fast path stands in front of a loop
   std::uint32_t bounded = 0;   // those that need no check where the plan's bounds hold
@@ -80,6 +107,8 @@ struct Plan {
   /// Loops in which the thread looks now and then whether others of its session were ended: in
   /// text order.
   std::vector<Wait> waits;
+  std::vector<ElementLimit> limits;        // computed at the function's beginning
+  std::vector<IndexCopy> copies;           // each of another reader
   std::vector<InstructionEffect> effects;  // by instruction
   std::vector<bool> handles;               // by instruction: whether its handle is looked up
   /// Parameters of which addresses are computed, by name and offset as in the text, with the last

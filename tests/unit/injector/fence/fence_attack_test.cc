@@ -302,6 +302,14 @@ class AttackRunner {
     }
   }
 
+  /// Of a session of which a thread was ended before.
+  void try_behind_a_record() {
+    runner_->set_ended();
+    runner_->run_native(kernel_case("attack", kAll));
+    EXPECT_EQ(runner_->take_record().state, FenceRecord::kFree);
+    EXPECT_EQ(runner_->read(victim_), std::vector<std::byte>(victim_.bytes, std::byte{0xa5}));
+  }
+
   bool drains() const { return runner_->forms("attack").analysis.drains; }
   bool has_worker() const { return !runner_->forms("attack").worker.empty(); }
 
@@ -474,6 +482,12 @@ TEST_F(FenceAttackTargetTest, LaunchesEndOnEverySchedule) {
   }
 }
 
+TEST_F(FenceAttackTargetTest, NobodyClaimsTheRecordOfASessionThatHasOne) {
+  const Attack attack{.name = "StoreWord", .body = "st.global.u32 [%bad], %r1;"};
+  AttackRunner runner(attack, Setting::kPlain, 1);
+  runner.try_behind_a_record();
+}
+
 TEST_F(FenceAttackTargetTest, TheControlBlockIsOutOfReach) {
   const Attack attack{.name = "ControlBlock", .body = "atom.global.add.u32 %r1, [%bad], 100;"};
   for (int seed = 1; seed < 5; ++seed) {
@@ -558,6 +572,46 @@ std::vector<Attack> memory_attacks() {
   add("AcrossEndBytes", "ld.global.u32 %r1, [%bad];\nst.global.u8 [%bad+4], %r1;", 1,
       Target::kAcrossEnd, 4);
   add("BeforeStart", "st.global.u32 [%bad], %r1;", 4, Target::kBeforeStart);
+  // By an index from a pointer among the parameters.
+  const std::string index =
+      "sub.u64 %rd10, %bad, %good;\nshr.s64 %rd11, %rd10, 2;\ncvt.u32.u64 %r20, %rd11;\n";
+  const std::string element =
+      index + "mul.wide.s32 %rd12, %r20, 4;\nadd.s64 %rd13, %good, %rd12;\n";
+  add("IndexPastEnd", element + "st.global.u32 [%rd13], %r1;", 4, Target::kPastEnd);
+  add("IndexBehind", element + "st.global.u32 [%rd13+64], %r1;", 4, Target::kPastEnd, 64);
+  add("IndexInFront", element + "st.global.u32 [%rd13+-64], %r1;", 4, Target::kBeforeStart, -64);
+  add("IndexAcrossEnd", element + "ld.global.u32 %r1, [%rd13];\nst.global.u8 [%rd13+4], %r1;", 1,
+      Target::kAcrossEnd, 4);
+  add("IndexNegative", element + "ld.global.u32 %r1, [%rd13];", 4, Target::kBeforeStart);
+  add("IndexNegativeUnsigned",
+      index +
+          "mul.wide.u32 %rd12, %r20, 4;\nadd.s64 %rd13, %rd12, %good;\n"
+          "st.global.u32 [%rd13], %r1;",
+      4, Target::kBeforeStart, std::int64_t{1} << 34);
+  add("IndexChangedBehind", element + "mov.u32 %r20, 0;\nst.global.u32 [%rd13], %r1;", 4,
+      Target::kPastEnd);
+  add("IndexShifted",
+      index +
+          "cvt.u64.u32 %rd12, %r20;\nshl.b64 %rd13, %rd12, 2;\nadd.s64 %rd14, %rd13, %good;\n"
+          "atom.global.add.u32 %r1, [%rd14], 1;",
+      4, Target::kPastEnd);
+  add("IndexMultiplied", index + "mad.wide.s32 %rd12, %r20, 4, %good;\nst.global.u32 [%rd12], %r1;",
+      4, Target::kPastEnd);
+  add("IndexFromAnotherPlace",
+      index +
+          "add.s64 %rd12, %good, 256;\nsub.s32 %r21, %r20, 64;\nmul.wide.s32 %rd13, %r21, 4;\n"
+          "add.s64 %rd14, %rd12, %rd13;\nst.global.u32 [%rd14], %r1;",
+      4, Target::kPastEnd);
+  add("IndexOfBytes",
+      "sub.u64 %rd10, %bad, %good;\ncvt.u32.u64 %r20, %rd10;\ncvt.s64.s32 %rd12, %r20;\n"
+      "add.s64 %rd13, %good, %rd12;\nst.global.u32 [%rd13+1], %r1;",
+      4, Target::kMiddle, 1, Violation::kMisaligned);
+  add("IndexInALoop",
+      "mov.u32 %r20, 0;\nTURN_OF_INDEX:\nmul.wide.u32 %rd12, %r20, 4;\n"
+      "add.s64 %rd13, %good, %rd12;\nadd.u32 %r20, %r20, 65536;\n"
+      "ld.global.u32 %r21, [%rd13];\nsetp.ne.u32 %p1, %r20, 0;\n@%p1 bra TURN_OF_INDEX;",
+      4);
+  all.back().knows_address = false;
   add("BeforeStartMerged", "ld.global.u32 %r1, [%bad+16];\nst.global.u32 [%bad+12], %r1;", 4,
       Target::kBeforeStart, 12);
   add("FenceTable", "st.global.u32 [%bad+64], %r1;", 4, Target::kTable, 64);

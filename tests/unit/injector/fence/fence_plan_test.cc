@@ -149,6 +149,59 @@ TEST(FencePlanTest, NothingMovesInFrontOfACallOrPastAnEarlierRead) {
   EXPECT_EQ(all.branches, 2u);
 }
 
+TEST(FencePlanTest, AnIndexFromAParameterIsComparedInPlaceOfItsAddress) {
+  const auto indexed = [](std::string_view body) { return counts(body).indexed; };
+  const std::string load = "ld.global.u32 %r3, [%rd4];";
+  EXPECT_EQ(indexed("mul.wide.s32 %rd3, %r1, 4;\nadd.s64 %rd4, %rd1, %rd3;" + load), 1u);
+  EXPECT_EQ(indexed("mul.wide.u32 %rd3, %r1, 4;\nadd.s64 %rd4, %rd3, %rd1;" + load), 1u);
+  EXPECT_EQ(indexed("mad.wide.s32 %rd4, %r1, 8, %rd1;" + load), 1u);
+  EXPECT_EQ(
+      indexed("cvt.s64.s32 %rd3, %r1;\nshl.b64 %rd5, %rd3, 2;\nadd.s64 %rd4, %rd5, %rd2;" + load),
+      1u);
+  EXPECT_EQ(
+      indexed("cvta.to.global.u64 %rd6, %rd1;\nadd.s64 %rd7, %rd6, 16;\ncvt.u64.u32 %rd3, %r1;\n"
+              "add.s64 %rd4, %rd7, %rd3;" +
+              load),
+      1u);
+  // Accesses by one base share a check, which the base serves up to the slack.
+  EXPECT_EQ(indexed("mul.wide.s32 %rd3, %r1, 4;\nadd.s64 %rd4, %rd1, %rd3;"
+                    "ld.global.u32 %r3, [%rd4+4092];" +
+                    load),
+            1u);
+  EXPECT_EQ(indexed("mul.wide.s32 %rd3, %r1, 4;\nadd.s64 %rd4, %rd1, %rd3;"
+                    "ld.global.u32 %r3, [%rd4+-4];" +
+                    load),
+            0u);
+}
+
+TEST(FencePlanTest, WhatIsNoIndexFromAParameterIsComparedAsAnAddress) {
+  const auto indexed = [](std::string_view body) { return counts(body).indexed; };
+  const std::string load = "ld.global.u32 %r3, [%rd4];";
+  // The pointer comes from memory, or may be one of two.
+  EXPECT_EQ(indexed("ld.global.u64 %rd5, [%rd1];\nmul.wide.s32 %rd3, %r1, 4;\n"
+                    "add.s64 %rd4, %rd5, %rd3;" +
+                    load),
+            0u);
+  EXPECT_EQ(indexed("@%p1 mov.u64 %rd1, %rd2;\nmul.wide.s32 %rd3, %r1, 4;\n"
+                    "add.s64 %rd4, %rd1, %rd3;" +
+                    load),
+            0u);
+  // An element is no power of two; the sum of two indices; 64 bits; two pointers.
+  EXPECT_EQ(indexed("mul.wide.s32 %rd3, %r1, 12;\nadd.s64 %rd4, %rd1, %rd3;" + load), 0u);
+  EXPECT_EQ(
+      indexed("mul.wide.s32 %rd3, %r1, 4;\nadd.s64 %rd5, %rd3, %rd3;\nadd.s64 %rd4, %rd1, %rd5;" +
+              load),
+      0u);
+  EXPECT_EQ(indexed("shl.b64 %rd3, %rd2, 2;\nadd.s64 %rd4, %rd1, %rd3;" + load), 0u);
+  EXPECT_EQ(indexed("add.s64 %rd4, %rd1, %rd2;" + load), 0u);
+  // The address may be another turn's.
+  EXPECT_EQ(
+      indexed("NEXT:\n@%p1 bra LATER;\nmul.wide.s32 %rd3, %r1, 4;\nadd.s64 %rd4, %rd1, %rd3;\n"
+              "LATER:\n" +
+              load + "\nsetp.eq.u32 %p1, %r3, 0;\n@%p1 bra NEXT;"),
+      0u);
+}
+
 TEST(FencePlanTest, ABaseThatDoesNotChangeInALoopIsLookedAtInFront) {
   const std::string_view loop =
       "mov.u32 %r3, 0;\nLOOP:\nld.global.u32 %r2, [{0}];\nadd.s64 %rd2, %rd2, 4;\n"
