@@ -175,6 +175,7 @@ injector::FenceConstants SessionFence::constants_of(const Module& module) const 
       .table = slot_->table.base,
       .record = slot_->record.base,
       .module = module.number};
+  constants.end = constants.low + constants.size;
   for (std::size_t i = 0; i < injector::kFastHandles && i < handles_.size(); ++i)
     constants.fast_handles[i] = handles_[handles_.size() - 1 - i];
   return constants;

@@ -104,8 +104,7 @@ Addresses::Addresses(const ptx::Module& module, const ptx::Function& function,
 bool Addresses::dominates(std::uint32_t first, std::uint32_t second) const {
   const std::uint32_t above = flow_.block_of(first);
   const std::uint32_t below = flow_.block_of(second);
-  if (above == below) return first < second;
-  return entered_[above] < entered_[below] && left_[below] < left_[above];
+  return above == below ? first < second : is_above(above, below);
 }
 
 void Addresses::number_dominators() {

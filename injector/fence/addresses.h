@@ -84,6 +84,10 @@ class Addresses {
   bool is_read_early(std::uint32_t number) const { return read_early_[number]; }
   /// Whether instruction `first` is passed on every way to `second`.
   bool dominates(std::uint32_t first, std::uint32_t second) const;
+  /// Whether block `above` is passed on every way to block `below`, or is that block.
+  bool is_above(std::uint32_t above, std::uint32_t below) const {
+    return entered_[above] <= entered_[below] && left_[below] <= left_[above];
+  }
   /// Requires: is_written_once(number).
   std::uint32_t definition(std::uint32_t number) const { return definitions_[number]; }
   const std::vector<std::uint32_t>& dominators() const { return dominators_; }

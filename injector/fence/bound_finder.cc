@@ -127,6 +127,12 @@ BoundFinder::Value BoundFinder::address(const Operand& operand, std::uint32_t at
   return value;
 }
 
+std::uint32_t BoundFinder::parameter(const Operand& operand, std::int64_t more) {
+  const std::uint32_t step = add(
+      {.op = BoundOp::kParameter, .bits = 64, .is_signed = false, .value = parameter_at(operand)});
+  return more == 0 ? step : add({.op = BoundOp::kAdd, .a = step, .b = number(more)});
+}
+
 std::uint32_t BoundFinder::parameter_at(const Operand& operand) const {
   return static_cast<std::uint32_t>(layout_.offset(operand.parts[0].index)) +
          static_cast<std::uint32_t>(operand.integer);

@@ -42,6 +42,8 @@ class BoundFinder {
   BoundClaim has_threads(std::uint32_t axis, std::uint32_t threads);
   /// The claim that the block has so many bytes of dynamic shared memory.
   BoundClaim has_shared(std::uint32_t bytes);
+  /// The step with the number of 64 bits in a parameter that is named in brackets, plus `more`.
+  std::uint32_t parameter(const ptx::Operand& operand, std::int64_t more);
   /// The first byte of a parameter that is named in brackets.
   std::uint32_t parameter_at(const ptx::Operand& operand) const;
   /// The steps so far, of which those are left out that no claim needs. Those of the claims are

@@ -112,29 +112,32 @@ std::string CheckText::look_at_parameters(const Plan& plan) {
 }
 
 std::string CheckText::limit(const ElementLimit& limit, std::uint32_t number) {
-  constexpr std::uint64_t kUnsigned = 0xffff'ffff;
-  constexpr std::uint64_t kSigned = 0x8000'0000;  // what is negative is beyond it
   const Operand& pointer = *limit.pointer;
   const std::string result = limit_register(number);
   std::string code =
-      filled("\tld.param.u64 ~fo, [{}+{}];\n", pointer.parts[0].text, pointer.integer);
+      filled("\n\tld.param.u64 ~fo, [{}+{}];\n", pointer.parts[0].text, pointer.integer);
   if (limit.mask != 0)
     code += filled("\tcvt.u32.u64 ~fd, ~fo;\n\tand.b32 ~fd, ~fd, {};\n", limit.mask);
   if (limit.offset != 0) code += filled("\tadd.s64 ~fo, ~fo, {};\n", limit.offset);
-  code += filled(
-      "\tld.const.u64 ~fl, [{0}+{1}];\n\tsub.u64 ~fo, ~fo, ~fl;\n"
-      "\tld.const.u64 ~fl, [{0}+{2}];\n\tsetp.ge.u64 ~fq, ~fo, ~fl;\n",
-      kFenceConstants, offsetof(FenceConstants, low), offsetof(FenceConstants, size));
-  if (limit.mask != 0) code += filled("\tsetp.ne.or.u32 ~fq, ~fd, 0, ~fq;\n");
-  code += filled("\tsub.u64 ~fl, ~fl, ~fo;\n");
-  if (limit.shift != 0) {
-    code += filled("\tadd.u64 ~fl, ~fl, {};\n\tshr.u64 ~fl, ~fl, {};\n", (1u << limit.shift) - 1,
-                   limit.shift);
+  if (!limit.is_claimed) {
+    code += filled("\tld.const.u64 ~fl, [{}+{}];\n\tsetp.lt.u64 ~fr, ~fo, ~fl;\n", kFenceConstants,
+                   offsetof(FenceConstants, low));
+    if (limit.mask != 0) code += filled("\tsetp.ne.or.u32 ~fr, ~fd, 0, ~fr;\n");
+  } else if (limit.mask != 0) {
+    code += filled("\tsetp.ne.u32 ~fr, ~fd, 0;\n");
   }
-  return code + filled(
-                    "\tmin.u64 ~fl, ~fl, {0};\n\tcvt.u32.u64 {1}, ~fl;\n"
-                    "\tselp.b32 {1}, 0, {1}, ~fq;\n",
-                    limit.is_signed ? kSigned : kUnsigned, result);
+  // More than fit become the most that there are, and less than none become none.
+  const std::uint32_t bits = limit.is_signed ? 31 : 32;
+  code += filled(
+      "\tld.const.u64 ~fl, [{0}+{1}];\n\tsub.u64 ~fl, ~fl, ~fo;\n\tshr.s64 ~fo, ~fl, {2};\n"
+      "\tcvt.u32.u64 {4}, ~fo;\n\tshr.s64 ~fo, ~fl, {3};\n\tcvt.u32.u64 ~fc, ~fo;\n"
+      "\tsetp.ne.s32 ~fq, ~fc, 0;\n\tshr.s32 ~fc, ~fc, 31;\n\tnot.b32 ~fc, ~fc;\n",
+      kFenceConstants, offsetof(FenceConstants, end), limit.shift, limit.shift + bits, result);
+  if (limit.is_signed) code += filled("\tand.b32 ~fc, ~fc, 0x7fffffff;\n");
+  code += filled("\tselp.b32 {0}, ~fc, {0}, ~fq;\n", result);
+  if (!limit.is_claimed || limit.mask != 0)
+    code += filled("\tselp.b32 {0}, 0, {0}, ~fr;\n", result);
+  return code + "\t";
 }
 
 std::string CheckText::hoisted_register(std::uint32_t loop) {

@@ -28,7 +28,7 @@ class CheckText {
 
   /// Before all else: sets ~fodd.
   static std::string look_at_parameters(const Plan& plan);
-  /// Likewise: sets the register of the limit.
+  /// In front of the checks that look at it: sets the register of the limit.
   static std::string limit(const ElementLimit& limit, std::uint32_t number);
   std::string site(const Site& site);
   /// In front of a loop: sets the predicate that its sites look at.

@@ -371,7 +371,7 @@ std::string clear_shared_text(const SharedClearing& clearing, std::uint32_t rese
     for (const SharedClearing::Part& part : clearing.parts)
       parts += clear_part(part, clearing.threads);
     // A thread that ends does not come to the barrier that shows others what it has stored.
-    if (clearing.may_end_first) parts += "\tmembar.cta;\n";
+    if (clearing.may_end_first) parts += "\tfence.acq_rel.cta;\n";
   }
   if (!clearing.expected) return parts;
   return filled("\tsetp.eq.u32 ~fp, {}, {};\n\t@~fp bra.uni $fknown;\n", expand(kTotalShared),

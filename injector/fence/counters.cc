@@ -51,6 +51,21 @@ Counters::Counters(const ptx::Function& function, const ControlFlow& flow,
   }
 }
 
+/// Whether instruction `at` reads the register by the operand, or a copy that is as the register is
+/// then.
+bool Counters::is_register(const Operand& operand, std::uint32_t number, std::uint32_t at) const {
+  const auto read = registers_.of(operand);
+  if (!read || operand.negated) return false;
+  if (*read == number) return true;
+  if (!addresses_.is_written_once(*read)) return false;
+  const std::uint32_t copy = addresses_.definition(*read);
+  const Instruction& instruction = function_.instructions[copy];
+  return instruction.opcode == "mov" && is_plain(instruction, registers_.bytes(number)) &&
+         instruction.operands.size() == 2 && !instruction.operands[1].negated &&
+         registers_.of(instruction.operands[1]) == number && addresses_.dominates(copy, at) &&
+         is_unchanged(number, copy, at);
+}
+
 /// The addition to the register, if the instruction is one, by way of others perhaps.
 std::optional<Counter> Counters::added_by(std::uint32_t number, std::uint32_t added) const {
   const Instruction& instruction = function_.instructions[added];
@@ -77,6 +92,7 @@ std::optional<Counter> Counters::added_by(std::uint32_t number, std::uint32_t ad
       }
     }
     if (!source) return std::nullopt;
+    if (*source != number && is_register(*more->to, number, reader)) source = number;
     if (*source == number)
       return reader == added || is_unchanged(number, reader, added) ? std::optional(counter)
                                                                     : std::nullopt;
@@ -89,8 +105,8 @@ std::optional<Counter> Counters::added_by(std::uint32_t number, std::uint32_t ad
     reader = definition;
   }
   if (reader != added) return std::nullopt;
-  const bool is_first = registers_.of(operands[1]) == number && !operands[1].negated;
-  const bool is_second = registers_.of(operands[2]) == number && !operands[2].negated;
+  const bool is_first = is_register(operands[1], number, added);
+  const bool is_second = is_register(operands[2], number, added);
   if (is_first == is_second || (is_second && is_less)) return std::nullopt;
   counter.by = &operands[is_first ? 2 : 1];
   counter.is_less = is_less;

@@ -50,6 +50,7 @@ class Counters {
 
  private:
   std::optional<Counter> added_by(std::uint32_t number, std::uint32_t added) const;
+  bool is_register(const ptx::Operand& operand, std::uint32_t number, std::uint32_t at) const;
   std::optional<Counter> shifted_by(std::uint32_t number, std::uint32_t shift) const;
   using Change = std::optional<Counter> (Counters::*)(std::uint32_t, std::uint32_t) const;
   std::optional<Counter> find_by(std::uint32_t number, std::uint32_t at, Change change) const;

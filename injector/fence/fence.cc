@@ -285,7 +285,8 @@ class Fencer {
                           !has_barriers(function) && !clears_shared && clearings_[index].empty() &&
                           shuffles.edits.empty();
     if (is_plain || function.instructions.empty()) return;
-    const Surroundings around = surroundings_of(index);
+    Surroundings around = surroundings_of(index);
+    around.shared = shared_bases(function, plan);
     const EndingKind kind = ending_kind(function, !function.is_entry, own_names());
     std::string registers = expand(kCheckRegisters) + ending_registers(kind) + shuffles.registers;
     for (const HoistedChecks& checks : plan.hoisted)
@@ -295,6 +296,8 @@ class Fencer {
       registers += fmt::format("\t.reg .b32 {};\n", limit_register(i));
     for (std::uint32_t i = 0; i < plan.copies.size(); ++i)
       registers += fmt::format("\t.reg .b32 {};\n", copy_register(i));
+    for (std::size_t i = 0; i < around.shared.size(); ++i)
+      registers += fmt::format("\t.reg .b32 {};\n", shared_register(i));
     insert(function.body.begin + 1, std::move(registers));
     std::string prologue = total_shared_text(options_.reserved_shared);
     if (!plan.waits.empty()) prologue += filled("\tmov.u32 {}, 0;\n", expand(kTurnRegister));
@@ -306,8 +309,8 @@ class Fencer {
     }
     prologue +=
         clearings_[index].beginning + shuffles.beginning + CheckText::look_at_parameters(plan);
-    for (std::uint32_t i = 0; i < plan.limits.size(); ++i)
-      prologue += CheckText::limit(plan.limits[i], i);
+    for (std::size_t i = 0; i < around.shared.size(); ++i)
+      prologue += shared_address_text(around.shared[i], i);
     if (is_worker(function)) {
       prologue += expand(
           "\tmov.u32 ~fc, 0;\n\tst.shared.u32 [__slate_s+20], ~fc;\n"
@@ -317,12 +320,35 @@ class Fencer {
     std::ranges::copy(clearings_[index].edits, std::back_inserter(edits_));
     std::ranges::move(shuffles.edits, std::back_inserter(edits_));
     if (publishes) insert(behind_locals(function), "\n" + publish(function) + "\t");
+    for (std::uint32_t i = 0; i < plan.limits.size(); ++i)
+      insert(function.instructions[plan.limits[i].at].span.begin,
+             CheckText::limit(plan.limits[i], i));
     write_checks(function, plan, around);
     if (!is_worker(function)) {
       for (ptx::Edit& edit : make_barriers_safe(module_, function, meetings))
         edits_.push_back(std::move(edit));
     }
     insert(function.body.end - 1, ending_text(kind, function, index, !plan.sites.empty()));
+  }
+
+  /// The shared variables that checks compare with, and that can be named at the beginning.
+  std::vector<std::string_view> shared_bases(const ptx::Function& function,
+                                             const Plan& plan) const {
+    std::vector<std::string_view> names;
+    const auto look_at = [&](const Member& member) {
+      if (member.variable == nullptr || !member.variable->parts.empty()) return;
+      const Operand& name = *member.variable;
+      const ptx::Variable& variable = name.reference == Reference::kGlobal
+                                          ? module_.variables[name.index]
+                                          : function.variables[name.index];
+      const bool can_name =
+          name.reference == Reference::kGlobal || variable.span.end <= entry_of(function);
+      if (variable.space != ptx::Space::kShared || variable.bytes == 0 || !can_name) return;
+      if (std::ranges::find(names, variable.name) == names.end()) names.push_back(variable.name);
+    };
+    for (const Site& site : plan.sites) std::ranges::for_each(site.members, look_at);
+    for (const HoistedChecks& checks : plan.hoisted) std::ranges::for_each(checks.members, look_at);
+    return names;
   }
 
   /// The entry, or a function that it may call.
@@ -350,7 +376,7 @@ class Fencer {
       const std::uint32_t begin = instruction.span.begin;
       for (; site != plan.sites.end() && site->at == i; ++site) {
         move(function, plan, *site);
-        insert(begin, text.site(*site));
+        insert(begin, text.site(*site) + moved_loads(function, *site));
       }
       if (effect.is_hint && !effect.accesses.empty()) {
         std::string label;
@@ -382,6 +408,16 @@ class Fencer {
       edits_.push_back(ptx::remove(span));
     }
     insert(function.instructions[site.at].span.begin, std::move(text));
+  }
+
+  std::string moved_loads(const ptx::Function& function, const Site& site) {
+    std::string text;
+    for (const std::uint32_t index : site.loads) {
+      const ptx::Span span = function.instructions[index].span;
+      text.append(module_.text, span.begin, span.end - span.begin).append("\n\t");
+      edits_.push_back(ptx::remove(span));
+    }
+    return text;
   }
 
   /// Behind the instructions that read them, if these stay where they are.

@@ -36,10 +36,10 @@ struct FenceConstants {
   std::uint64_t table = 0;   // device address of the FenceTable, a multiple of 16
   std::uint64_t record = 0;  // address of the FenceRecord; 0: nothing is recorded
   std::uint32_t module = 0;  // number that the host gave the module, for the record
-  std::uint32_t unused = 0;
+  std::uint32_t zero = 0;    // always; the assembler does not know that
   /// Texture and surface handles that are looked at first; each is in the table, too, or 0.
   std::uint64_t fast_handles[kFastHandles] = {};
-  std::uint64_t padding = 0;  // to a multiple of 16 bytes
+  std::uint64_t end = 0;  // low + size
 };
 static_assert(sizeof(FenceConstants) == 80);
 
@@ -94,6 +94,10 @@ struct FenceTable {
   /// that wrote the record, behind it and a fence of system scope. The host writes 0 before the
   /// session's first kernel, and never again.
   std::uint32_t ended = 0;
+  /// Not 0: a thread has violated the fence. Writer: the first one, before it claims the record.
+  /// The host writes 0 before the session's first kernel.
+  std::uint32_t ending = 0;
+  std::uint32_t unused[3] = {};
   FenceRange ranges[kMostRanges];
   std::uint64_t handle[kMostHandles] = {};
 };
@@ -101,7 +105,7 @@ static_assert(offsetof(FenceTable, readable) == 0);
 static_assert(offsetof(FenceTable, writable) == 4);
 static_assert(offsetof(FenceTable, handles) == 8);
 static_assert(offsetof(FenceTable, ended) == 12);
-static_assert(offsetof(FenceTable, ranges) == 16);
-static_assert(sizeof(FenceTable) == 16 + 16 * 4096 + 8 * 1024);
+static_assert(offsetof(FenceTable, ranges) == 32);
+static_assert(sizeof(FenceTable) == 32 + 16 * 4096 + 8 * 1024);
 
 }  // namespace slate::injector

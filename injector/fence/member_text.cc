@@ -19,6 +19,15 @@ std::string register_text(const Operand& operand) {
   return text;
 }
 
+std::string shared_register(std::size_t place) {
+  return filled("~fsh{}", place);
+}
+
+std::string shared_address_text(std::string_view variable, std::size_t place) {
+  return filled("\tld.const.u32 ~fd, [{}+{}];\n\tmov.u32 ~fn, {};\n\tadd.u32 {}, ~fn, ~fd;\n",
+                kFenceConstants, offsetof(FenceConstants, zero), variable, shared_register(place));
+}
+
 std::string limit_register(std::uint32_t number) {
   return filled("~fe{}", number);
 }
@@ -164,12 +173,15 @@ std::string MemberText::fast_shared(const Member& member, std::string_view resul
   if (member.special && member.special->most != 0) span = member.special->most;
   const std::uint64_t variable = variable_bytes(member, ptx::Space::kShared);
   if (is_narrow(member) && !is_open && variable != 0 && std::cmp_greater_equal(variable, span)) {
-    // Names are constants: this is one addition.
-    return code + filled(
-                      "\tmov.u32 ~fn, {};\n\tsub.u32 ~fn, {}, ~fn;\n\tadd.u32 ~fd, ~fn, {};\n"
-                      "\tsetp.gt.u32 {}, ~fd, {};\n",
-                      member.variable->text, base, low, result,
-                      variable - static_cast<std::uint64_t>(span));
+    const auto known = std::ranges::find(surroundings_.shared, member.variable->text);
+    if (known == surroundings_.shared.end()) {
+      code += filled("\tmov.u32 ~fn, {};\n\tsub.u32 ~fn, {}, ~fn;\n", member.variable->text, base);
+    } else {
+      const auto place = static_cast<std::size_t>(known - surroundings_.shared.begin());
+      code += filled("\tsub.u32 ~fn, {}, {};\n", base, shared_register(place));
+    }
+    return code + filled("\tadd.u32 ~fd, ~fn, {};\n\tsetp.gt.u32 {}, ~fd, {};\n", low, result,
+                         variable - static_cast<std::uint64_t>(span));
   }
   std::string wide;
   if (is_narrow(member)) {

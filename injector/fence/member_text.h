@@ -55,6 +55,8 @@ struct Surroundings {
   bool has_static = false;        // whether it names shared memory of known size
   std::uint32_t reserved_shared = 0;
   std::span<const TabledVariable> tabled{};  // as PlanOptions::tabled
+  /// Shared variables whose addresses are in registers; see shared_register().
+  std::vector<std::string_view> shared{};
 };
 
 /// Register with the bytes of shared memory that the block has; see total_shared_text().
@@ -62,6 +64,13 @@ inline constexpr std::string_view kTotalShared = "~ftotal";
 /// Sets kTotalShared, for the beginning of a function whose checks look at it. Reading the special
 /// register takes as long as several checks.
 std::string total_shared_text(std::uint32_t reserved);
+
+/// Register with the address of the shared variable that has this place in Surroundings::shared.
+std::string shared_register(std::size_t place);
+/// Sets it, for the beginning of a function. The address would be computed anew for each check,
+/// by a special register that takes as long as several of them: so it must not look like a
+/// constant.
+std::string shared_address_text(std::string_view variable, std::size_t place);
 
 /// Registers of an entry of Plan::limits and of Plan::copies.
 std::string limit_register(std::uint32_t number);

@@ -24,14 +24,46 @@ bool is_declared(const ptx::Function& function, const ptx::Variable& variable, s
   return !is_inner || place < scope->span.end;
 }
 
+void Moves::begin_block(std::uint32_t first) {
+  last_write_.clear();
+  free_from_ = first;
+}
+
+namespace {
+
+/// Whether the instruction loads, and nothing orders that among threads.
+bool is_weak_load(const Instruction& instruction) {
+  const auto orders = [&](std::string_view modifier) { return instruction.has(modifier); };
+  constexpr std::string_view kOrders[] = {"volatile", "relaxed", "acquire", "mmio"};
+  return instruction.opcode == "ld" && std::ranges::none_of(kOrders, orders);
+}
+
+}  // namespace
+
 void Moves::pass(std::uint32_t at) {
-  registers_.for_each_write(function_.instructions[at],
-                            [&](std::uint32_t r) { last_write_[r] = at; });
+  const Instruction& instruction = function_.instructions[at];
+  if (!only_computes(instruction) && !is_weak_load(instruction)) free_from_ = at + 1;
+  registers_.for_each_write(instruction, [&](std::uint32_t r) { last_write_[r] = at; });
 }
 
 bool Moves::is_old(std::uint32_t number, std::uint32_t at) const {
   const auto write = last_write_.find(number);
-  return write == last_write_.end() || write->second < at || moved_[write->second];
+  return write == last_write_.end() || times_[write->second] < Time{at, Phase::kCheck};
+}
+
+bool Moves::move_load(std::uint32_t load, std::uint32_t at) {
+  const Instruction& instruction = function_.instructions[load];
+  if (!is_weak_load(instruction) || !instruction.has("global") || instruction.guard ||
+      at < free_from_ || is_in_scope(function_, load)) {
+    return false;
+  }
+  bool may = true;
+  registers_.for_each_write(instruction, [&](std::uint32_t r) {
+    may = may && addresses_.is_written_once(r) && !addresses_.is_read_early(r);
+  });
+  registers_.for_each_read(instruction, [&](std::uint32_t r) { may = may && is_old(r, at); });
+  if (may) times_[load] = {at, Phase::kLoads};
+  return may;
 }
 
 bool Moves::may_move(const Instruction& instruction) const {
@@ -57,6 +89,7 @@ bool Moves::collect(std::uint32_t number, std::uint32_t at,
   if (found.size() >= kMost) return false;
   const std::uint32_t made = addresses_.definition(number);
   if (std::ranges::find(found, made) != found.end()) return true;
+  if (times_[made].second != Phase::kUnmoved) return false;  // to a later check
   const Instruction& instruction = function_.instructions[made];
   if (is_in_scope(function_, made) || !may_move(instruction)) return false;
   bool may = true;
@@ -69,7 +102,7 @@ bool Moves::collect(std::uint32_t number, std::uint32_t at,
 bool Moves::move(std::uint32_t number, std::uint32_t at, std::vector<std::uint32_t>& moved) {
   std::vector<std::uint32_t> found;
   if (!collect(number, at, found)) return false;
-  for (const std::uint32_t instruction : found) moved_[instruction] = true;
+  for (const std::uint32_t instruction : found) times_[instruction] = {at, Phase::kMoved};
   moved.insert(moved.end(), found.begin(), found.end());
   std::ranges::sort(moved);
   return true;

@@ -21,6 +21,7 @@ using ptx::Instruction;
 using ptx::Operand;
 using ptx::Reference;
 
+constexpr std::size_t kNever = ~std::size_t{0};
 constexpr std::size_t kMostMembers = 8;  // of a site: their addresses take registers
 
 const ptx::Variable* variable_named(const ptx::Module& module, const ptx::Function& function,
@@ -90,6 +91,7 @@ AccessCounts& AccessCounts::operator+=(const AccessCounts& other) {
   branches += other.branches;
   hoisted += other.hoisted;
   bounded += other.bounded;
+  early += other.early;
   waits += other.waits;
   return *this;
 }
@@ -126,6 +128,7 @@ class Planner {
     count_elements();
     const Loops loops(flow_, addresses_.dominators());
     hoist(loops);
+    place_limits(loops);
     const bool skips_own = options_.names == OwnNames::kExpected;
     plan_.waits = Waits(function_, flow_, registers_, addresses_, loops, skips_own).find();
     plan_.counts.waits = static_cast<std::uint32_t>(plan_.waits.size());
@@ -152,6 +155,10 @@ class Planner {
   void count_elements();
   void choose_index(Member& member);
   std::uint32_t limit_of(const IndexedAddress& indexed, std::uint32_t mask);
+  void place_limits(const Loops& loops);
+  std::uint32_t common_dominator(std::uint32_t a, std::uint32_t b) const;
+  bool claim_all(const std::vector<BoundClaim>& wanted);
+  bool claim_alignment(const Operand& parameter, std::uint32_t mask);
   void hoist(const Loops& loops);
   void enter(std::uint32_t block);
   void look_at(std::uint32_t at);
@@ -173,7 +180,8 @@ class Planner {
   void note_shared(const Access& access, std::uint32_t at, const ptx::Variable* variable);
   std::uint64_t variable_bytes(const Operand& variable, const Access& access) const;
   CheckedAccess checked(const Place& place, const Access& access, std::uint32_t at);
-  Site& site_for(std::uint32_t at, const Place& place, const Operand* guard, bool is_alone);
+  std::size_t site_for(std::uint32_t at, const Place& place, const Operand* guard, bool is_alone);
+  void hasten(std::uint32_t at);
   void join(Site& site, Member member);
 
   const ptx::Module& module_;
@@ -188,6 +196,9 @@ class Planner {
   Moves moves_;
   std::vector<std::uint32_t> local_;  // registers of which facts hold in the present block
   std::uint32_t floor_ = 0;           // first instruction that a site may stand at
+  std::size_t first_site_ = 0;        // of the present block, in Plan::sites
+  /// The first site behind which the present instruction's accesses may be; kNever: they stay.
+  std::size_t earliest_ = kNever;
   // Of a bounded copy.
   std::optional<BoundFinder> finder_;
   std::vector<BoundClaim> claims_;
@@ -312,8 +323,9 @@ void Planner::walk() {
 
 void Planner::enter(std::uint32_t block) {
   const ControlFlow::Block& range = flow_.blocks()[block];
-  moves_.begin_block();
+  moves_.begin_block(range.first);
   floor_ = range.first;
+  first_site_ = plan_.sites.size();
   for (std::uint32_t i = range.first; i < range.end; ++i) look_at(i);
   // What holds of a register that is written elsewhere, too, holds in this block only.
   for (const std::uint32_t number : local_) shown_.forget(number);
@@ -325,7 +337,9 @@ void Planner::look_at(std::uint32_t at) {
   const InstructionEffect& effect = plan_.effects[at];
   // A hint is left out where it is not surely allowed: see CheckText.
   if (!effect.is_hint) {
+    earliest_ = kNever;
     for (const Access& access : effect.accesses) add(at, access);
+    if (effect.accesses.size() == 1) hasten(at);
   }
   if (effect.handle != nullptr && !is_own(*effect.handle)) look_at_handle(at);
   if (instruction.opcode == "call") floor_ = at + 1;
@@ -363,40 +377,89 @@ void Planner::remember(std::uint32_t at, const Place& place, MemorySpace space,
   shown_.add(number, space, access);
 }
 
-Site& Planner::site_for(std::uint32_t at, const Place& place, const Operand* guard, bool is_alone) {
+/// The first one in the block where the address is known: an index into Plan::sites.
+std::size_t Planner::site_for(std::uint32_t at, const Place& place, const Operand* guard,
+                              bool is_alone) {
   auto& sites = plan_.sites;
-  const bool has_open = !sites.empty() && sites.back().at >= floor_ && sites.back().at <= at &&
-                        sites.back().members.size() < kMostMembers;
-  if (has_open && sites.back().at == at) return sites.back();
-  if (has_open && !is_alone && !is_in_scope(function_, at) &&
-      !is_in_scope(function_, sites.back().at)) {
-    Site& open = sites.back();
+  const bool is_variable = !place.number && addresses_.variable_behind(place) != nullptr;
+  for (std::size_t i = first_site_; i < sites.size(); ++i) {
+    Site& open = sites[i];
+    if (open.at < floor_ || open.members.size() >= kMostMembers) continue;
+    if (open.at == at) return i;
+    if (is_alone || is_in_scope(function_, at) || is_in_scope(function_, open.at)) continue;
     const auto predicate = guard == nullptr ? std::nullopt : registers_.of(*guard);
     const bool guard_is_known =
         guard == nullptr || (predicate && moves_.is_old(*predicate, open.at));
-    const bool is_variable = !place.number && addresses_.variable_behind(place) != nullptr;
     if (guard_is_known &&
         (is_variable || (place.number && moves_.move(*place.number, open.at, open.moved)))) {
-      return open;
+      return i;
     }
   }
-  sites.push_back({.at = at, .members = {}, .moved = {}});
-  return sites.back();
+  sites.push_back({.at = at, .members = {}, .moved = {}, .loads = {}});
+  return sites.size() - 1;
 }
+
+/// Moves a load behind the first check where it may be. There it is under way with others, while
+/// the next check waits for what they load.
+void Planner::hasten(std::uint32_t at) {
+  for (std::size_t i = std::max(earliest_, first_site_); i < plan_.sites.size(); ++i) {
+    Site& site = plan_.sites[i];
+    if (site.at >= at) return;
+    if (!moves_.move_load(at, site.at)) continue;
+    site.loads.push_back(at);
+    ++plan_.counts.early;
+    return;
+  }
+}
+
+/// Adds the claims, if all of them seem to hold.
+bool Planner::claim_all(const std::vector<BoundClaim>& wanted) {
+  if (!std::ranges::all_of(wanted, [&](const auto& each) { return finder_->may_hold(each); }))
+    return false;
+  for (const BoundClaim& each : wanted) {
+    if (std::ranges::find(claims_, each) == claims_.end()) claims_.push_back(each);
+  }
+  return true;
+}
+
+/// That the last bits of a pointer are 0, in a bounded copy.
+bool Planner::claim_alignment(const Operand& parameter, std::uint32_t mask) {
+  return finder_ && claim_all({{.kind = BoundClaim::Kind::kAligned,
+                                .bytes = mask + 1,
+                                .limit = finder_->parameter_at(parameter)}});
+}
+
+namespace {
+
+/// The last bits that have to be 0 of the parameter that the member's base follows.
+std::uint32_t followed_mask(const Member& member) {
+  std::uint32_t mask = 0;
+  for (const CheckedAccess& access : member.accesses) {
+    if (access.follows_parameter) mask |= access.align - 1;
+  }
+  return mask;
+}
+
+void follow_nothing(Member& member) {
+  for (CheckedAccess& access : member.accesses) access.follows_parameter = false;
+}
+
+}  // namespace
 
 /// Chooses indices in place of addresses, and which parameters are looked at for their alignment.
 void Planner::count_elements() {
   for (Site& site : plan_.sites) {
     for (Member& member : site.members) {
       if (member.indexed) choose_index(member);
-      const bool follows = std::ranges::any_of(member.accesses, &CheckedAccess::follows_parameter);
-      if (!follows) continue;
+      const std::uint32_t mask = followed_mask(member);
+      if (mask == 0) continue;
       const Residue residue = addresses_.residue(member.place);
       const Operand& source = addresses_.origin(residue.origin).operands[1];
-      std::uint32_t& mask =
-          plan_.aligned_parameters[fmt::format("{}+{}", source.parts[0].text, source.integer)];
-      for (const CheckedAccess& access : member.accesses) {
-        if (access.follows_parameter) mask |= access.align - 1;
+      if (claim_alignment(source, mask)) {
+        follow_nothing(member);
+      } else {
+        plan_.aligned_parameters[fmt::format("{}+{}", source.parts[0].text, source.integer)] |=
+            mask;
       }
     }
   }
@@ -405,12 +468,10 @@ void Planner::count_elements() {
 /// Where one check by the base serves all accesses. The limit is 0 if the pointer is misaligned.
 void Planner::choose_index(Member& member) {
   if (member.low() < 0 || member.high() > static_cast<std::int64_t>(kFenceSlack)) return;
-  std::uint32_t mask = 0;
-  for (CheckedAccess& access : member.accesses) {
-    if (access.follows_parameter) mask |= access.align - 1;
-    access.follows_parameter = false;
-  }
   const IndexedAddress& indexed = *member.indexed;
+  std::uint32_t mask = followed_mask(member);
+  if (mask != 0 && claim_alignment(*indexed.pointer, mask)) mask = 0;
+  follow_nothing(member);
   const auto copy = std::ranges::find(plan_.copies, indexed.reader, &IndexCopy::reader);
   member.index = {.limit = limit_of(indexed, mask),
                   .copy = static_cast<std::uint32_t>(copy - plan_.copies.begin())};
@@ -429,13 +490,51 @@ std::uint32_t Planner::limit_of(const IndexedAddress& indexed, std::uint32_t mas
   if (same != plan_.limits.end()) {
     same->mask |= mask;
   } else {
+    // So far from the end that the limit is no negative number.
+    const bool is_claimed =
+        finder_ && claim_all({{.step = finder_->parameter(*indexed.pointer, indexed.offset),
+                               .bytes = static_cast<std::uint32_t>(kFenceSlack)}});
     plan_.limits.push_back({.pointer = indexed.pointer,
                             .offset = indexed.offset,
                             .shift = indexed.shift,
                             .is_signed = indexed.is_signed,
-                            .mask = mask});
+                            .mask = mask,
+                            .is_claimed = is_claimed});
   }
   return number;
+}
+
+std::uint32_t Planner::common_dominator(std::uint32_t a, std::uint32_t b) const {
+  while (a != b && a != kNoDominator && b != kNoDominator) {
+    const bool a_is_above = addresses_.is_above(a, b);
+    std::uint32_t& lower = a_is_above ? b : a;
+    lower = addresses_.dominators()[lower];
+  }
+  return a == b ? a : 0;  // of blocks that nothing comes to
+}
+
+/// Each to the last block outside of loops that all its checks come behind.
+void Planner::place_limits(const Loops& loops) {
+  std::vector<std::uint32_t> blocks(plan_.limits.size(), ControlFlow::kNone);
+  const auto use = [&](const Member& member, std::uint32_t at) {
+    if (!member.index) return;
+    std::uint32_t& block = blocks[member.index->limit];
+    const std::uint32_t here = flow_.block_of(at);
+    block = block == ControlFlow::kNone ? here : common_dominator(block, here);
+  };
+  for (const Site& site : plan_.sites) {
+    for (const Member& member : site.members) {
+      if (!member.loop) use(member, site.at);
+    }
+  }
+  for (const HoistedChecks& checks : plan_.hoisted) {
+    for (const Member& member : checks.members) use(member, checks.at);
+  }
+  for (std::uint32_t i = 0; i < blocks.size(); ++i) {
+    std::uint32_t block = blocks[i];
+    while (!loops.around(block).empty()) block = loops.before(loops.around(block).back());
+    plan_.limits[i].at = flow_.blocks()[block].first;
+  }
 }
 
 /// Of bases that do not change in a loop, to the front of the outermost such loop. There the fast
@@ -629,11 +728,7 @@ bool Planner::is_bounded(const Place& place, const Access& any_access, std::uint
          .bytes = access.align,
          .limit = finder_->parameter_at(addresses_.origin(residue.origin).operands[1])});
   }
-  if (!std::ranges::all_of(wanted, [&](const auto& each) { return finder_->may_hold(each); }))
-    return false;
-  for (const BoundClaim& each : wanted) {
-    if (std::ranges::find(claims_, each) == claims_.end()) claims_.push_back(each);
-  }
+  if (!claim_all(wanted)) return false;
   // All else lies in the main extent, or is a variable outside of the module.
   if (value.variable != nullptr && value.variable->parts.empty())
     note_shared(any_access, at, variable_named(module_, function_, *value.variable));
@@ -716,6 +811,7 @@ void Planner::add(std::uint32_t at, const Access& access) {
   if (is_proven(place, access) || is_in_copies(place, access) || is_in_table(place, access, at)) {
     if (!place.number) note_shared(access, at, variable_named(module_, function_, *place.base));
     ++plan_.counts.proven;
+    earliest_ = 0;
     return;
   }
   if (has_short_address(address, access.space)) {
@@ -734,6 +830,7 @@ void Planner::add(std::uint32_t at, const Access& access) {
   }
   if (is_bounded(place, access, at)) {
     ++plan_.counts.bounded;
+    earliest_ = 0;
     return;
   }
   note_shared(access, at, nullptr);
@@ -744,6 +841,7 @@ void Planner::add(std::uint32_t at, const Access& access) {
   const CheckedAccess wanted = checked(place, access, at);
   if (!is_special && place.number && shown_.covers(*place.number, access.space, wanted)) {
     ++plan_.counts.covered;
+    if (!plan_.sites.empty()) earliest_ = plan_.sites.size() - 1;
     return;
   }
   Member member{.place = place, .space = access.space, .guard = guard, .accesses = {wanted}};
@@ -754,8 +852,9 @@ void Planner::add(std::uint32_t at, const Access& access) {
       access.space == MemorySpace::kGlobal || access.space == MemorySpace::kGeneric;
   if (may_index && !is_special && place.number && member.variable == nullptr)
     member.indexed = indexed_address(function_, registers_, addresses_, *place.number, at);
-  Site& site = site_for(at, place, guard, is_special);
-  join(site, std::move(member));
+  const std::size_t site = site_for(at, place, guard, is_special);
+  if (!is_special) earliest_ = site;
+  join(plan_.sites[site], std::move(member));
   if (guard == nullptr && !is_special) remember(at, place, access.space, wanted);
 }
 

@@ -28,14 +28,16 @@ namespace slate::injector {
 inline constexpr std::string_view kCopies = "__slate_copies";
 inline constexpr std::string_view kCopyRegister = "%__slate_copy";
 
-/// How many elements a pointer among the parameters has up to the end of the main extent: 0 if it
-/// does not lead there, or is misaligned.
+/// How many elements a pointer among the parameters has up to the end of the main extent. 0: it
+/// does not lead there, or is misaligned. A few of the last ones may be left out.
 struct ElementLimit {
   const ptx::Operand* pointer = nullptr;  // as in IndexedAddress
   std::int64_t offset = 0;                // bytes from the pointer to the first element
   std::uint32_t shift = 0;                // binary logarithm of an element's bytes
   bool is_signed = false;                 // whether indices are signed
   std::uint32_t mask = 0;                 // last bits of the pointer that must be 0
+  bool is_claimed = false;                // whether the bounds say that the pointer leads there
+  std::uint32_t at = 0;                   // instruction in front of which it is computed
 };
 
 /// A copy of an index, made where it is read: its register may change later.
@@ -75,6 +77,8 @@ struct Site {
   std::vector<Member> members;
   /// Instructions that compute addresses of members, to be moved here from behind: in text order.
   std::vector<std::uint32_t> moved;
+  /// Loads from behind, to be moved behind the check: in text order.
+  std::vector<std::uint32_t> loads;
 };
 
 /// The fast path of all members in a loop whose base does not change there, at the end of a block
@@ -95,6 +99,7 @@ struct AccessCounts {
   std::uint32_t branches = 0;  // sites
   std::uint32_t hoisted = 0;   // checks of which the fast path stands in front of a loop
   std::uint32_t bounded = 0;   // those that need no check where the plan's bounds hold
+  std::uint32_t early = 0;     // loads that move behind a check in front of them
   std::uint32_t waits = 0;     // loops in which a thread may wait for others
 
   AccessCounts& operator+=(const AccessCounts& other);
@@ -107,7 +112,7 @@ struct Plan {
   /// Loops in which the thread looks now and then whether others of its session were ended: in
   /// text order.
   std::vector<Wait> waits;
-  std::vector<ElementLimit> limits;        // computed at the function's beginning
+  std::vector<ElementLimit> limits;
   std::vector<IndexCopy> copies;           // each of another reader
   std::vector<InstructionEffect> effects;  // by instruction
   std::vector<bool> handles;               // by instruction: whether its handle is looked up

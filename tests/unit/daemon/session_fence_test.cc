@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <span>
+#include <thread>
 
 #include "device/device.h"
 #include "tests/unit/daemon/fake_device.h"
@@ -137,6 +140,7 @@ TEST_F(SessionFenceTest, TheExtentEndsBeforeItsLastBytes) {
   const auto& last = mapped.back();
   EXPECT_EQ(now.low, mapped.front().base);
   EXPECT_EQ(now.low + now.size, last.base + last.bytes - injector::kFenceSlack);
+  EXPECT_EQ(now.end, now.low + now.size);
 }
 
 TEST_F(SessionFenceTest, MemoryThatIsNewIsThereForTheNextLaunch) {
@@ -178,6 +182,22 @@ TEST_F(SessionFenceTest, AKernelThatWasEndedStaysEndedUntilTheSessionIsGone) {
   ASSERT_TRUE(fence_->add_module(kOtherModule, constants_.base, names("other")));
   ASSERT_EQ(fence_->table().base, before);
   EXPECT_EQ(table().ended, 0u);
+}
+
+TEST_F(SessionFenceTest, ARecordThatIsClaimedIsWaitedFor) {
+  auto* const record = reinterpret_cast<FenceRecord*>(fence_->record().base);
+  std::atomic_ref<std::uint32_t> state(record->state);
+  EXPECT_FALSE(fence_->violation());
+  state = FenceRecord::kClaimed;
+  std::thread writer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    record->kind = static_cast<std::uint32_t>(injector::Violation::kTrap);
+    state = FenceRecord::kComplete;
+  });
+  const auto violation = fence_->violation();
+  writer.join();
+  ASSERT_TRUE(violation);
+  EXPECT_EQ(violation->code, ErrorCode::kLaunchFailed);
 }
 
 TEST_F(SessionFenceTest, TheExtentMovesOnlyWhenNothingRuns) {

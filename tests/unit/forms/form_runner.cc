@@ -169,11 +169,12 @@ void FormRunner::make_fence() {
   const auto constants =
       require(device_.find_global(module_, std::string(injector::kFenceConstants)), "constants");
   const std::uint64_t extent = main_extent().bytes, slack = injector::kFenceSlack;
-  const injector::FenceConstants contents{.low = main_extent().base,
-                                          .size = extent > slack ? extent - slack : 0,
-                                          .table = fence_table(),
-                                          .record = fence_record(),
-                                          .module = kModuleNumber};
+  injector::FenceConstants contents{.low = main_extent().base,
+                                    .size = extent > slack ? extent - slack : 0,
+                                    .table = fence_table(),
+                                    .record = fence_record(),
+                                    .module = kModuleNumber};
+  contents.end = contents.low + contents.size;
   const auto* bytes = reinterpret_cast<const std::byte*>(&contents);
   write(constants.base, {bytes, bytes + sizeof(contents)});
   write_table();

@@ -177,6 +177,34 @@ TEST(AccessBoundsTest, ACounterIsBoundedByTheConditionOfItsLoop) {
   EXPECT_FALSE(kernel.hold({.m = 0x7fffffff}));
 }
 
+TEST(AccessBoundsTest, ACounterMayChangeByWayOfACopy) {
+  const std::string copy = "mov.u32 %r11, %r10;\n", change = "add.s32 %r10, %r11, %r2;\n";
+  const std::string compare = "setp.lt.s32 %p2, %r10, %r1;";
+  for (const std::string_view by : {"%r2", "3"}) {
+    const Bounded kernel(kGuard + loop(copy + element("%r11"),
+                                       "add.s32 %r10, %r11, " + std::string(by) + ";\n" + compare));
+    EXPECT_EQ(kernel.verdict.counts.bounded, 1u) << by;
+    EXPECT_TRUE(kernel.hold({.n = kBytes / 4})) << by;
+    EXPECT_FALSE(kernel.hold({.n = kBytes / 4 + 1})) << by;
+  }
+  // The register has changed since it was copied.
+  const Bounded later(kGuard +
+                      loop(copy + "add.s32 %r10, %r10, 1;\n" + element("%r10"), change + compare));
+  EXPECT_EQ(later.verdict.counts.bounded, 0u);
+}
+
+TEST(AccessBoundsTest, APointerThatLeadsToTheExtentHasALimitForItsIndices) {
+  // An index from memory: its check counts on the pointer, which the launch bounds.
+  const std::string body = "ld.global.u32 %r10, [%rd2];\n" + element("%r10");
+  const Bounded kernel(body);
+  EXPECT_EQ(kernel.verdict.counts.bounded, 1u);
+  EXPECT_EQ(kernel.verdict.counts.indexed, 1u);
+  EXPECT_TRUE(kernel.hold({}));
+  EXPECT_FALSE(kernel.hold({.p = kLow - 4096}));
+  EXPECT_FALSE(kernel.hold({.p = kLow + 2}));
+  EXPECT_FALSE(kernel.hold({.p = kLow + kBytes - 4})) << "the limit would be below 0";
+}
+
 TEST(AccessBoundsTest, WhatIsReadBehindTheChangeIsLarger) {
   const Bounded kernel(
       kGuard + loop("add.s32 %r10, %r10, 1;\n" + element("%r10"), "setp.lt.s32 %p2, %r10, %r1;"));

@@ -134,6 +134,43 @@ TEST(FencePlanTest, AnAddressFromMemoryWaitsForIt) {
   EXPECT_EQ(all.branches, 2u);
 }
 
+TEST(FencePlanTest, LoadsAreUnderWayWhileALaterCheckWaits) {
+  // Two elements by indices from memory: the second index does not wait for the first element.
+  const std::string first =
+      "ld.global.u32 %r2, [%rd1];\nmul.wide.u32 %rd3, %r2, 4;\nadd.s64 %rd4, %rd2, %rd3;\n"
+      "ld.global.u32 %r3, [%rd4];\n";
+  const std::string second =
+      "ld.global.u32 %r4, [%rd1+4];\nmul.wide.u32 %rd5, %r4, 4;\nadd.s64 %rd6, %rd2, %rd5;\n"
+      "ld.global.u32 %r5, [%rd6];\n";
+  const auto all = counts(first + second);
+  EXPECT_EQ(all.branches, 2u);
+  EXPECT_EQ(all.early, 2u);
+}
+
+TEST(FencePlanTest, NoLoadMovesPastWhatMayOrderIt) {
+  const auto early = [](std::string_view between, std::string_view load = "ld.global.u32") {
+    return counts(std::string("ld.global.u32 %r2, [%rd1];\n") + std::string(between) + "\n" +
+                      std::string(load) + " %r3, [%rd2];",
+                  ".func f { ret; }\n")
+        .early;
+  };
+  EXPECT_EQ(early(""), 1u);
+  EXPECT_EQ(early("add.s32 %r4, %r2, 1;"), 1u);
+  for (const std::string_view between :
+       {"st.global.u32 [%rd1], %r1;", "st.shared.u32 [sh], %r1;", "membar.gl;", "bar.sync 0;",
+        "bar.warp.sync -1;", "atom.global.add.u32 %r5, [%rd1], 1;", "call f;",
+        "ld.volatile.global.u32 %r5, [%rd1];", "ld.acquire.gpu.global.u32 %r5, [%rd1];"}) {
+    EXPECT_EQ(early(between), 0u) << between;
+  }
+  EXPECT_EQ(early("", "ld.volatile.global.u32"), 0u);
+  EXPECT_EQ(early("", "ld.relaxed.gpu.global.u32"), 0u);
+  EXPECT_EQ(early("", "@%p1 ld.global.u32"), 0u);
+  // Its address or its result would be another one.
+  EXPECT_EQ(early("ld.global.u64 %rd2, [%rd1+8];"), 0u);
+  EXPECT_EQ(early("mov.u32 %r6, %r3;"), 0u);
+  EXPECT_EQ(early("mov.u32 %r3, 7;"), 0u);
+}
+
 TEST(FencePlanTest, NothingMovesInFrontOfACallOrPastAnEarlierRead) {
   EXPECT_EQ(counts("ld.global.u32 %r2, [%rd1];\ncall f;\nadd.s64 %rd3, %rd2, 4096;\n"
                    "ld.global.u32 %r3, [%rd3];",
