@@ -356,8 +356,7 @@ SegmentBacking::Needs SegmentBacking::with_working_set(const Needs& needs) const
   Needs more = needs;
   const MutexLock lock(mutex_);
   for (const auto& [base, segment] : segments_) {
-    const bool is_blank = segment.pieces.front().where == Where::kNowhere;
-    if (segment.used >= working_set_ && segment.movable && !is_blank) more.segments.insert(base);
+    if (segment.used >= working_set_ && segment.movable) more.segments.insert(base);
   }
   return more;
 }

@@ -126,7 +126,9 @@ class SegmentBacking {
   std::uint64_t on_host() const;
   /// A turn of the session begins. What it used in the one before is its working set at first.
   void begin_turn();
-  /// The needed segments, and the working set: those used in this turn or the one before.
+  /// The needed segments, and the working set: those used, or allocated, in this turn or the one
+  /// before. What is allocated comes together, so that a program that fills its buffers one after
+  /// the other has the turn of another session end once only.
   Needs with_working_set(const Needs& needs) const;
 
   /// Brings the needed pieces one after the other. `take_room` takes room for so many bytes. If

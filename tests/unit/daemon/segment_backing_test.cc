@@ -311,7 +311,7 @@ TEST_F(SegmentBackingTest, TheLeastRecentlyUsedLeavesFirstAndWhatIsNeededLast) {
   }
 }
 
-TEST_F(SegmentBackingTest, TheWorkingSetIsWhatWasUsedInThisTurnAndTheOneBefore) {
+TEST_F(SegmentBackingTest, TheWorkingSetIsWhatWasUsedOrAllocatedInThisTurnAndTheOneBefore) {
   Owner owner(device_, residency_, 1);
   std::vector<Address> segments;
   for (int i = 0; i < 4; ++i) segments.push_back(owner.add(4 * kMiB));
@@ -324,6 +324,7 @@ TEST_F(SegmentBackingTest, TheWorkingSetIsWhatWasUsedInThisTurnAndTheOneBefore) 
     return owner.backing.with_working_set(need(needed)).segments;
   };
   owner.backing.begin_turn();
+  EXPECT_TRUE(working_set(0).contains(blank)) << "it is about to be filled";
   owner.backing.note_use(need(0));
   owner.backing.note_use(need(1));
   owner.backing.begin_turn();
