@@ -110,9 +110,7 @@ class Choice {
   /// piece, and the session would have to leave for each short pause.
   bool is_idle(const SessionMemory& session) {
     if (session.busy) return false;
-    const double both_ways =
-        2 * static_cast<double>(std::min(session.movable, needed_)) / rules_.bytes_per_ms;
-    return has_come(after(session.used, both_ways));
+    return has_come(after(session.used, exchange_ms(std::min(session.movable, needed_))));
   }
 
   /// Whether the turn has been worth an exchange of so many bytes.
@@ -129,9 +127,12 @@ class Choice {
   /// Requires: it has a turn.
   Time end_of_turn(const SessionMemory& session, std::uint64_t bytes) const {
     const double least = std::min(session.weight, least_weight_);
-    const double exchange_ms = static_cast<double>(bytes) / rules_.bytes_per_ms;
     const double share = least > 0 ? session.weight / least : 1;
-    return after(*session.turn, exchange_ms / rules_.overhead * share);
+    return after(*session.turn, exchange_ms(bytes) / rules_.overhead * share);
+  }
+
+  double exchange_ms(std::uint64_t bytes) const {
+    return static_cast<double>(bytes) / rules_.bytes_per_ms;
   }
 
   const std::span<const SessionMemory> sessions_;

@@ -12,9 +12,9 @@
 // | sessions of lower priority | always |
 // | others of no higher priority, the longest there first | their turn is over |
 //
-// A turn lasts at least as long as the exchange that ends it takes, divided by the bound on the
-// overhead. A session that needs more memory during its turn comes before those whose turn has not
-// begun. After a long wait a session has the highest priority.
+// A turn lasts at least as long as the way out and back of the bytes that end it takes, divided by
+// the bound on the overhead. A session that needs more memory during its turn comes before those
+// whose turn has not begun. After a long wait a session has the highest priority.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +57,7 @@ struct MemoryDecision {
 struct MemoryRules {
   std::uint64_t capacity = 0;   // bytes for all sessions
   std::uint64_t outside = 0;    // bytes taken by what is no session's memory of segments
-  double bytes_per_ms = 50e6;   // of moves, one way
+  double bytes_per_ms = 25e6;   // of exchanges: all of them leave, and all of them come back
   double overhead = 0.05;       // most part of the time that exchanges may take
   Milliseconds ageing{10'000};  // wait after which priorities do not count
 };

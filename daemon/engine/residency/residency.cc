@@ -26,10 +26,13 @@ std::uint64_t Residency::used() const {
   return taken_ + outside_ + unknown_;
 }
 
-/// Of an exchange, whose slower way counts. The way to the device also waits for the other
-/// session's work to end, which is no loss: so it counts at most twice.
+/// Of an exchange: out, and back. The two ways of the link overlap in part only. Segments that have
+/// not moved yet leave as a whole, and more than what is short at the end of a turn has to move.
+/// The way to the device also waits for the other session's work to end, which is no loss: so it
+/// counts at most twice.
 double Residency::bytes_per_ms() const {
-  return std::max(std::min(in_bytes_per_ms_, out_bytes_per_ms_), out_bytes_per_ms_ / 2);
+  const double in = std::max(in_bytes_per_ms_, out_bytes_per_ms_ / 2);
+  return 1 / (1 / out_bytes_per_ms_ + 1 / in);
 }
 
 Residency::Counts Residency::counts() const {

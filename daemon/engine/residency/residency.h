@@ -48,7 +48,7 @@ class Residency {
     std::uint64_t evictions = 0;                // times that a session was asked to leave
     std::uint64_t copied_in = 0;                // the part of moved_in that had contents
     double out_ms = 0, in_ms = 0;               // time that moves have taken
-    double bytes_per_ms = 0;                    // of an exchange, by which turns are long enough
+    double bytes_per_ms = 0;                    // of exchanges, by which turns are long enough
     HostPool::Counts host;
   };
 
@@ -170,7 +170,7 @@ class Residency {
   std::uint64_t unknown_ SLATE_GUARDED_BY(mutex_) = 0;  // bytes of note_full()
   std::uint32_t waiting_ SLATE_GUARDED_BY(mutex_) = 0;  // sessions
   double out_bytes_per_ms_ SLATE_GUARDED_BY(mutex_) = 50e6;
-  double in_bytes_per_ms_ SLATE_GUARDED_BY(mutex_) = 50e6;
+  double in_bytes_per_ms_ SLATE_GUARDED_BY(mutex_) = 35e6;  // while the other way is in use, too
   std::optional<scheduler::Time> host_full_ SLATE_GUARDED_BY(mutex_);  // newest note_host_full()
   scheduler::Time host_full_since_ SLATE_GUARDED_BY(mutex_){};
   Counts counts_ SLATE_GUARDED_BY(mutex_);

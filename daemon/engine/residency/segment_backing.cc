@@ -17,16 +17,22 @@ using device::AddressRange;
 
 namespace {
 
+/// A wait for room that is longer is no part of a move: it was for the end of another session's
+/// turn. In shorter ones the pieces that are under way still move.
+constexpr std::chrono::milliseconds kLongWait{20};
+
 /// Tells the residency how long a move took.
 class Timed {
  public:
   Timed(Residency& residency, const Residency::Tenant& tenant, bool out)
       : residency_(residency), tenant_(tenant), out_(out) {}
+  using Clock = std::chrono::steady_clock;
   /// It begins now.
-  void begin() { begin_ = std::chrono::steady_clock::now(); }
+  void begin() { begin_ = Clock::now(); }
+  /// So much of it was a wait.
+  void leave_out(Clock::duration wait) { begin_ += wait; }
   ~Timed() {
-    const std::chrono::duration<double, std::milli> took =
-        std::chrono::steady_clock::now() - begin_;
+    const std::chrono::duration<double, std::milli> took = Clock::now() - begin_;
     if (bytes > 0) residency_.note_move(tenant_, out_, bytes, took.count());
   }
   Timed(const Timed&) = delete;
@@ -38,7 +44,7 @@ class Timed {
   Residency& residency_;
   const Residency::Tenant& tenant_;
   const bool out_;
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  Clock::time_point begin_ = Clock::now();
 };
 
 }  // namespace
@@ -475,9 +481,15 @@ Result<void> SegmentBacking::bring(const Needs& needs, const TakeRoom& take_room
   Timed timed(residency_, *tenant_, false);
   bool has_begun = false;
   const TakeRoom take_and_begin = [&](std::uint64_t bytes) {
+    const auto begin = Timed::Clock::now();
     const auto taken = take_room(bytes);
+    const auto wait = Timed::Clock::now() - begin;
     // What came before was the wait for the session's turn.
-    if (!std::exchange(has_begun, true)) timed.begin();
+    if (!std::exchange(has_begun, true)) {
+      timed.begin();
+    } else if (wait > kLongWait) {
+      timed.leave_out(wait);
+    }
     return taken;
   };
   Result<void> done;

@@ -17,7 +17,7 @@ Time at(int ms) {
   return kStart + milliseconds(ms);
 }
 
-/// A capacity of 100 bytes, and moves of one byte a millisecond.
+/// A capacity of 100 bytes, and exchanges of one byte a millisecond.
 MemoryRules rules() {
   return {.capacity = 100, .bytes_per_ms = 1, .overhead = 0.05};
 }
@@ -75,8 +75,8 @@ TEST(MemoryTurnsTest, TurnsAreInProportionToWeights) {
 TEST(MemoryTurnsTest, AnIdleSessionLeavesOnceItHasPausedAsLongAsTheWayOutAndBackTakes) {
   std::vector<SessionMemory> sessions{working(1, 60, 0, 100), waiting(2, 60, 100)};
   sessions[0].busy = false;
-  EXPECT_TRUE(decide_memory(sessions, rules(), at(219)).leave.empty());
-  EXPECT_EQ(leaving(decide_memory(sessions, rules(), at(220))), std::vector<std::uint64_t>{1});
+  EXPECT_TRUE(decide_memory(sessions, rules(), at(159)).leave.empty());
+  EXPECT_EQ(leaving(decide_memory(sessions, rules(), at(160))), std::vector<std::uint64_t>{1});
 }
 
 TEST(MemoryTurnsTest, AShortPauseCostsNobodyHisPlaceWhereLittleIsShort) {
