@@ -118,10 +118,10 @@ class Choice {
     return !session.turn || has_come(end_of_turn(session, bytes));
   }
 
-  /// Of a waiting session.
+  /// Of a waiting session. Its turn does not go on while it waits.
   bool is_in_turn(const SessionMemory& session) const {
-    return session.turn &&
-           end_of_turn(session, session.on_device - session.spare + session.missing) > now_;
+    const std::uint64_t needed = session.on_device - session.spare + session.missing;
+    return session.turn && end_of_turn(session, needed) > session.since;
   }
 
   /// Requires: it has a turn.

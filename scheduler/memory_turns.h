@@ -14,7 +14,8 @@
 //
 // A turn lasts at least as long as the way out and back of the bytes that end it takes, divided by
 // the bound on the overhead. A session that needs more memory during its turn comes before those
-// whose turn has not begun. After a long wait a session has the highest priority.
+// whose turn has not begun. Its turn does not go on while it waits for the turns of others. After a
+// long wait a session has the highest priority.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +39,8 @@ struct SessionMemory {
   bool fetches = false;         // whether it has begun to take memory for that command
   bool busy = false;            // whether work of it is under way
   Time since{};                 // begin of its wait
-  std::optional<Time> turn{};   // begin of its turn; none: it was asked to leave since
+  std::optional<Time> turn{};   // begin of its turn, later by its waits for others since
+                                // then; none: it was asked to leave since
   Time used{};                  // its newest command
 };
 

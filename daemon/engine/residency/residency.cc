@@ -238,11 +238,11 @@ void Residency::begin_wait(Tenant& tenant, std::uint64_t missing, std::uint64_t 
   tenant.missing_ = missing;
   tenant.spare_ = spare;
   tenant.fetches_ = false;
-  tenant.since_ = Clock::now();
+  tenant.since_ = tenant.begun_ = Clock::now();
   tenant.waits_.store(true);
   // Others' last use was not noted until now.
   if (waiting_++ == 0) {
-    for (const auto& each : tenants_) each->used_ = tenant.since_;
+    for (const auto& each : tenants_) each->used_ = tenant.begun_;
   }
   update_looks();
 }
@@ -253,7 +253,11 @@ void Residency::end_wait(Tenant& tenant) {
     tenant.missing_ = tenant.spare_ = 0;
     tenant.fetches_ = false;
     tenant.used_ = Clock::now();
-    if (std::exchange(tenant.begins_turn_, false)) tenant.turn_ = tenant.used_;
+    if (std::exchange(tenant.begins_turn_, false)) {
+      tenant.turn_ = tenant.used_;
+    } else if (tenant.turn_ && tenant.blocked_ > tenant.begun_) {
+      *tenant.turn_ += tenant.blocked_ - tenant.begun_;
+    }
     tenant.waits_.store(false);
     --waiting_;
     update_looks();
@@ -315,6 +319,11 @@ scheduler::MemoryDecision Residency::decide() {
   return decision;
 }
 
+/// Whether somebody leaves. If not, those that wait do so for the end of others' turns.
+bool Residency::is_room_coming() const {
+  return std::ranges::any_of(tenants_, [](const auto& each) { return each->leaving_ > 0; });
+}
+
 Residency::Taken Residency::take(Tenant& tenant, std::uint64_t bytes,
                                  std::chrono::milliseconds timeout) {
   const auto deadline = Clock::now() + timeout;
@@ -329,6 +338,7 @@ Residency::Taken Residency::take(Tenant& tenant, std::uint64_t bytes,
     if (host_full_ && Clock::now() > host_full_since_ + settings_.full_host_wait)
       return Taken::kNever;
     const auto until = std::min(deadline, decision.again);
+    if (decision.next != tenant.spec_.session || !is_room_coming()) tenant.blocked_ = Clock::now();
     if (Clock::now() >= deadline || tenant.leaving_ > 0) return Taken::kNotYet;
     room_.wait_for(lock, until - Clock::now());
   }

@@ -74,10 +74,12 @@ class Residency {
     std::uint64_t leaving_ = 0;              // the part of it that was asked to leave
     std::uint64_t missing_ = 0, spare_ = 0;  // as scheduler::SessionMemory has them
     bool fetches_ = false;
-    bool begins_turn_ = false;             // whether the turn counts from the end of this wait
-    bool is_whole_ = true;                 // as of set_whole()
-    std::optional<scheduler::Time> turn_;  // begin; none: it was asked to leave since
+    bool begins_turn_ = false;  // whether the turn counts from the end of this wait
+    bool is_whole_ = true;      // as of set_whole()
+    std::optional<scheduler::Time> turn_;  // as scheduler::SessionMemory has it, and these
     scheduler::Time since_{}, used_{};
+    scheduler::Time begun_{};    // begin of its newest wait, or of the newest part of it
+    scheduler::Time blocked_{};  // when it last waited for the end of another session's turn
   };
 
   /// Hears of each move. Any thread.
@@ -156,6 +158,7 @@ class Residency {
   std::uint64_t host_wanted(std::uint64_t more, std::uint64_t of_one) const SLATE_REQUIRES(mutex_);
   bool may_ask(const scheduler::MemoryDecision& decision) const SLATE_REQUIRES(mutex_);
   scheduler::MemoryDecision decide() SLATE_REQUIRES(mutex_);
+  bool is_room_coming() const SLATE_REQUIRES(mutex_);
   void update_looks() SLATE_REQUIRES(mutex_);
 
   const Settings settings_;

@@ -526,6 +526,31 @@ TEST_F(ResidencyTest, AnExchangeIsTheWayOutAndBack) {
   EXPECT_NEAR(rate(), 40. / 3, 1e-2) << "too short to say anything";
 }
 
+TEST_F(ResidencyTest, ATurnDoesNotGoOnWhileItsSessionWaitsForTheTurnsOfOthers) {
+  // A turn that 8 MiB end lasts a second, that of the session with much weight a thousand times
+  // as long.
+  Residency residency(device_, settings(0.0004), {.pinned = 0, .directory = "", .chunk = 2 * kMiB});
+  const auto enter = [&](std::uint64_t session, double weight) {
+    return residency.enter(
+        {.session = session, .weight = weight, .wake = {}, .busy = [] { return true; }});
+  };
+  const auto one = enter(1, 1), heavy = enter(2, 1'000), other = enter(3, 1);
+  residency.take_anyway(*one, 8 * kMiB);
+  residency.take_anyway(*heavy, 8 * kMiB);
+  residency.begin_wait(*one, 4 * kMiB, 0);
+  EXPECT_EQ(residency.take(*one, 4 * kMiB, 1200ms), Residency::Taken::kNotYet);
+  residency.give(*heavy, 4 * kMiB, false);
+  ASSERT_EQ(residency.take(*one, 4 * kMiB, 1s), Residency::Taken::kYes);
+  residency.end_wait(*one);
+  residency.begin_wait(*other, 8 * kMiB, 0);
+  EXPECT_EQ(residency.take(*other, 8 * kMiB, 0ms), Residency::Taken::kNotYet);
+  EXPECT_EQ(residency.asked(*one), 0u) << "its turn has hardly begun";
+  residency.end_wait(*other);
+  residency.give(*one, 12 * kMiB, false);
+  residency.give(*heavy, 4 * kMiB, false);
+  for (const auto& each : {one, heavy, other}) residency.leave(each);
+}
+
 TEST_F(ResidencyTest, WhatOthersHaveLockedIsNobodysRoom) {
   const auto one = with(6 * kMiB), other = with(8 * kMiB);
   EXPECT_EQ(residency_.most_on_device(*one), kCapacity);

@@ -113,8 +113,19 @@ TEST(MemoryTurnsTest, WhoNeedsMoreDuringItsTurnComesBeforeThoseWithoutOne) {
   std::vector<SessionMemory> sessions{waiting(1, 60, 101), waiting(2, 30, 150)};
   sessions[1].on_device = sessions[1].movable = 30;
   sessions[1].turn = at(100);
-  EXPECT_EQ(decide_memory(sessions, rules(), at(1299)).next, 2u);
+  sessions[1].since = at(1299);
+  EXPECT_EQ(decide_memory(sessions, rules(), at(1300)).next, 2u);
+  sessions[1].since = at(1300);
   EXPECT_EQ(decide_memory(sessions, rules(), at(1300)).next, 1u);
+}
+
+TEST(MemoryTurnsTest, ATurnDoesNotGoOnWhileItsSessionWaits) {
+  std::vector<SessionMemory> sessions{waiting(1, 60, 101), waiting(2, 30, 150)};
+  sessions[1].on_device = sessions[1].movable = 30;
+  sessions[1].turn = at(100);
+  EXPECT_EQ(decide_memory(sessions, rules(), at(9'000)).next, 2u);
+  sessions[0].since = at(-1'000);
+  EXPECT_EQ(decide_memory(sessions, rules(), at(9'000)).next, 1u) << "it is old";
 }
 
 TEST(MemoryTurnsTest, OfTwoThatNeedMoreDuringTheirTurnsTheEarlierTurnComesFirst) {
