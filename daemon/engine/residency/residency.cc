@@ -238,7 +238,9 @@ void Residency::begin_wait(Tenant& tenant, std::uint64_t missing, std::uint64_t 
   tenant.missing_ = missing;
   tenant.spare_ = spare;
   tenant.fetches_ = false;
-  tenant.since_ = tenant.begun_ = Clock::now();
+  tenant.begun_ = Clock::now();
+  // It still waits for the same command if it only had to leave.
+  if (!std::exchange(tenant.waits_on_, false)) tenant.since_ = tenant.begun_;
   tenant.waits_.store(true);
   // Others' last use was not noted until now.
   if (waiting_++ == 0) {
@@ -250,6 +252,7 @@ void Residency::begin_wait(Tenant& tenant, std::uint64_t missing, std::uint64_t 
 void Residency::end_wait(Tenant& tenant) {
   {
     const MutexLock lock(mutex_);
+    tenant.waits_on_ = tenant.missing_ > 0 && tenant.leaving_ > 0;
     tenant.missing_ = tenant.spare_ = 0;
     tenant.fetches_ = false;
     tenant.used_ = Clock::now();

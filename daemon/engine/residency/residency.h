@@ -75,6 +75,7 @@ class Residency {
     std::uint64_t missing_ = 0, spare_ = 0;  // as scheduler::SessionMemory has them
     bool fetches_ = false;
     bool begins_turn_ = false;  // whether the turn counts from the end of this wait
+    bool waits_on_ = false;     // whether the next wait continues one that was broken off
     bool is_whole_ = true;      // as of set_whole()
     std::optional<scheduler::Time> turn_;  // as scheduler::SessionMemory has it, and these
     scheduler::Time since_{}, used_{};

@@ -551,6 +551,28 @@ TEST_F(ResidencyTest, ATurnDoesNotGoOnWhileItsSessionWaitsForTheTurnsOfOthers) {
   for (const auto& each : {one, heavy, other}) residency.leave(each);
 }
 
+TEST_F(ResidencyTest, ASessionThatHasToLeaveWhileItWaitsKeepsItsPlaceInTheQueue) {
+  const auto one = with(4 * kMiB), holder = with(12 * kMiB), other = enter();
+  residency_.lock(*holder, 12 * kMiB);
+  const auto first = residency_.enter({.session = 9, .priority = 1, .wake = {}, .busy = {}});
+  std::this_thread::sleep_for(100ms);  // no turn lasts so long
+  residency_.begin_wait(*one, 4 * kMiB, 0);
+  residency_.begin_wait(*other, 4 * kMiB, 0);
+  residency_.begin_wait(*first, 4 * kMiB, 0);
+  EXPECT_EQ(residency_.take(*first, 4 * kMiB, 0ms), Residency::Taken::kNotYet);
+  ASSERT_EQ(residency_.asked(*one), 4 * kMiB);
+  residency_.end_wait(*one);
+  residency_.give(*one, 4 * kMiB, true);
+  residency_.begin_wait(*one, 4 * kMiB, 0);
+  residency_.end_wait(*first);
+  EXPECT_EQ(residency_.take(*other, 4 * kMiB, 0ms), Residency::Taken::kNotYet);
+  EXPECT_EQ(residency_.take(*one, 4 * kMiB, 0ms), Residency::Taken::kYes);
+  residency_.end_wait(*one);
+  residency_.end_wait(*other);
+  residency_.unlock(*holder, 12 * kMiB);
+  residency_.leave(first);
+}
+
 TEST_F(ResidencyTest, WhatOthersHaveLockedIsNobodysRoom) {
   const auto one = with(6 * kMiB), other = with(8 * kMiB);
   EXPECT_EQ(residency_.most_on_device(*one), kCapacity);
