@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <concepts>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -65,12 +66,14 @@ class SessionFence : private FenceMemory::Listener {
   void take_out(device::AddressRange range);
 
   /// Lets the launches from now on touch what the session has. `host`: its ranges outside of
-  /// `memory`. `idle`: whether no work of the session is left. Errors: kLimit for more ranges than
-  /// the table has; those of the device. Requires: a module was added.
-  Result<void> bring_up_to_date(const MemoryManager& memory, const Ranges& host, bool idle) {
+  /// `memory`. `is_idle()`: whether no work of the session is left. It is asked only if something
+  /// has changed, as the answer takes the submission of all launches. Errors: kLimit for more
+  /// ranges than the table has; those of the device. Requires: a module was added.
+  Result<void> bring_up_to_date(const MemoryManager& memory, const Ranges& host,
+                                std::predicate auto&& is_idle) {
     const bool is_current = memory.mapped_version() == seen_version_ && host == seen_host_ &&
                             !changed_.load(std::memory_order_acquire);
-    return is_current ? Result<void>() : write(memory, host, idle);
+    return is_current ? Result<void>() : write(memory, host, is_idle());
   }
 
   /// Memory of the session that is mapped as a whole, at present. What is taken out of it is

@@ -47,8 +47,8 @@ Result<void> LaunchCommands::on(const Call<CommandType::kLaunch>& call) {
   if (kernel.form_progress != FormProgress::kSettled) code_.modules().attend(kernel);
   const auto host = mapped_.ranges().with(sharing_.imports().with(host_.blocks().ranges()));
   if (kernel.is_fenced) {
-    const auto done = context_.fence.bring_up_to_date(memory_.manager(), host,
-                                                      context_.streams.unfinished(nullptr).empty());
+    const auto is_idle = [this] { return context_.streams.unfinished(nullptr).empty(); };
+    const auto done = context_.fence.bring_up_to_date(memory_.manager(), host, is_idle);
     if (!done) return context_.checked(done);
   }
   const device::LaunchSpec spec{

@@ -88,7 +88,7 @@ class SessionFenceTest : public testing::Test {
     EXPECT_TRUE(pool_->write({&write, 1}));
   }
   Result<void> update(bool idle, const SessionFence::Ranges& host = {}) {
-    return fence_->bring_up_to_date(*memory_, host, idle);
+    return fence_->bring_up_to_date(*memory_, host, [idle] { return idle; });
   }
   device::Address allocate(std::uint64_t bytes) { return memory_->allocate(bytes).value(); }
   void free(device::Address address) {
@@ -151,6 +151,22 @@ TEST_F(SessionFenceTest, MemoryThatIsNewIsThereForTheNextLaunch) {
   ASSERT_TRUE(update(kBusy));
   EXPECT_TRUE(allows(more, 8));
   EXPECT_TRUE(is_in_extent(more)) << "the extent grows beside running kernels";
+}
+
+TEST_F(SessionFenceTest, WhetherTheSessionIsIdleIsAskedOnlyIfSomethingHasChanged) {
+  // To find out submits the launches that are kept to go together.
+  int asked = 0;
+  const auto launch = [&] {
+    return fence_->bring_up_to_date(*memory_, {}, [&asked] { return ++asked > 0; });
+  };
+  allocate(4096);
+  ASSERT_TRUE(launch());
+  EXPECT_EQ(asked, 1);
+  for (int i = 0; i < 9; ++i) ASSERT_TRUE(launch());
+  EXPECT_EQ(asked, 1);
+  allocate(64 * kMiB);
+  ASSERT_TRUE(launch());
+  EXPECT_EQ(asked, 2);
 }
 
 TEST_F(SessionFenceTest, MemoryThatGoesIsTakenOutFirst) {
