@@ -98,7 +98,8 @@ AccessCounts& AccessCounts::operator+=(const AccessCounts& other) {
 
 namespace {
 
-/// Makes a plan, in one walk down the tree of dominators.
+/// Makes a plan, in one walk down the tree of dominators. It has more than 25 functions, as each
+/// access is tried against all that may prove or cover it, by what the walk knows so far.
 class Planner {
  public:
   Planner(const ptx::Module& module, const ptx::Function& function, const PlanOptions& options)
@@ -110,6 +111,7 @@ class Planner {
         addresses_(module, function, flow_, registers_,
                    options.names == OwnNames::kExpected ? std::span(options.tabled)
                                                         : std::span<const TabledVariable>()),
+        limits_(flow_, addresses_),
         moves_(function, registers_, addresses_) {
     if (options.is_bounded) {
       finder_.emplace(function, flow_, registers_, addresses_, options.launch);
@@ -154,9 +156,7 @@ class Planner {
   void walk();
   void count_elements();
   void choose_index(Member& member);
-  std::uint32_t limit_of(const IndexedAddress& indexed, std::uint32_t mask);
   void place_limits(const Loops& loops);
-  std::uint32_t common_dominator(std::uint32_t a, std::uint32_t b) const;
   bool claim_all(const std::vector<BoundClaim>& wanted);
   bool claim_alignment(const Operand& parameter, std::uint32_t mask);
   void hoist(const Loops& loops);
@@ -192,6 +192,7 @@ class Planner {
   const Addresses addresses_;
   Plan plan_;
   // Of the walk.
+  ElementLimits limits_;
   Shown shown_;
   Moves moves_;
   std::vector<std::uint32_t> local_;  // registers of which facts hold in the present block
@@ -472,69 +473,30 @@ void Planner::choose_index(Member& member) {
   std::uint32_t mask = followed_mask(member);
   if (mask != 0 && claim_alignment(*indexed.pointer, mask)) mask = 0;
   follow_nothing(member);
-  const auto copy = std::ranges::find(plan_.copies, indexed.reader, &IndexCopy::reader);
-  member.index = {.limit = limit_of(indexed, mask),
-                  .copy = static_cast<std::uint32_t>(copy - plan_.copies.begin())};
-  ++plan_.counts.indexed;
-  if (copy == plan_.copies.end())
-    plan_.copies.push_back({.index = indexed.index, .reader = indexed.reader});
-}
-
-std::uint32_t Planner::limit_of(const IndexedAddress& indexed, std::uint32_t mask) {
-  const auto same = std::ranges::find_if(plan_.limits, [&](const ElementLimit& each) {
-    return each.pointer->parts[0].index == indexed.pointer->parts[0].index &&
-           each.pointer->integer == indexed.pointer->integer && each.offset == indexed.offset &&
-           each.shift == indexed.shift && each.is_signed == indexed.is_signed;
-  });
-  const auto number = static_cast<std::uint32_t>(same - plan_.limits.begin());
-  if (same != plan_.limits.end()) {
-    same->mask |= mask;
-  } else {
-    // So far from the end that the limit is no negative number.
-    const bool is_claimed =
-        finder_ && claim_all({{.step = finder_->parameter(*indexed.pointer, indexed.offset),
-                               .bytes = static_cast<std::uint32_t>(kFenceSlack)}});
-    plan_.limits.push_back({.pointer = indexed.pointer,
-                            .offset = indexed.offset,
-                            .shift = indexed.shift,
-                            .is_signed = indexed.is_signed,
-                            .mask = mask,
-                            .is_claimed = is_claimed});
-  }
-  return number;
-}
-
-std::uint32_t Planner::common_dominator(std::uint32_t a, std::uint32_t b) const {
-  while (a != b && a != kNoDominator && b != kNoDominator) {
-    const bool a_is_above = addresses_.is_above(a, b);
-    std::uint32_t& lower = a_is_above ? b : a;
-    lower = addresses_.dominators()[lower];
-  }
-  return a == b ? a : 0;  // of blocks that nothing comes to
-}
-
-/// Each to the last block outside of loops that all its checks come behind.
-void Planner::place_limits(const Loops& loops) {
-  std::vector<std::uint32_t> blocks(plan_.limits.size(), ControlFlow::kNone);
-  const auto use = [&](const Member& member, std::uint32_t at) {
-    if (!member.index) return;
-    std::uint32_t& block = blocks[member.index->limit];
-    const std::uint32_t here = flow_.block_of(at);
-    block = block == ControlFlow::kNone ? here : common_dominator(block, here);
+  // So far from the end that the limit is no negative number.
+  const auto leads_there = [&] {
+    return finder_ && claim_all({{.step = finder_->parameter(*indexed.pointer, indexed.offset),
+                                  .bytes = static_cast<std::uint32_t>(kFenceSlack)}});
   };
+  member.index = limits_.add(indexed, mask, leads_there);
+  ++plan_.counts.indexed;
+}
+
+/// What checks compare with a limit, at the end of the plan.
+void Planner::place_limits(const Loops& loops) {
   for (const Site& site : plan_.sites) {
     for (const Member& member : site.members) {
-      if (!member.loop) use(member, site.at);
+      if (member.index && !member.loop) limits_.use(member.index->limit, site.at);
     }
   }
   for (const HoistedChecks& checks : plan_.hoisted) {
-    for (const Member& member : checks.members) use(member, checks.at);
+    for (const Member& member : checks.members) {
+      if (member.index) limits_.use(member.index->limit, checks.at);
+    }
   }
-  for (std::uint32_t i = 0; i < blocks.size(); ++i) {
-    std::uint32_t block = blocks[i];
-    while (!loops.around(block).empty()) block = loops.before(loops.around(block).back());
-    plan_.limits[i].at = flow_.blocks()[block].first;
-  }
+  limits_.place(loops);
+  plan_.limits = limits_.take_limits();
+  plan_.copies = limits_.take_copies();
 }
 
 /// Of bases that do not change in a loop, to the front of the outermost such loop. There the fast

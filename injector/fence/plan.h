@@ -15,6 +15,7 @@
 #include "injector/fence/access_bounds.h"
 #include "injector/fence/accesses.h"
 #include "injector/fence/addresses.h"
+#include "injector/fence/element_limits.h"
 #include "injector/fence/indices.h"
 #include "injector/fence/shared_clearing.h"
 #include "injector/fence/shown.h"
@@ -27,30 +28,6 @@ namespace slate::injector {
 // present one's address. They are the program's memory, though a form has made the names.
 inline constexpr std::string_view kCopies = "__slate_copies";
 inline constexpr std::string_view kCopyRegister = "%__slate_copy";
-
-/// How many elements a pointer among the parameters has up to the end of the main extent. 0: it
-/// does not lead there, or is misaligned. A few of the last ones may be left out.
-struct ElementLimit {
-  const ptx::Operand* pointer = nullptr;  // as in IndexedAddress
-  std::int64_t offset = 0;                // bytes from the pointer to the first element
-  std::uint32_t shift = 0;                // binary logarithm of an element's bytes
-  bool is_signed = false;                 // whether indices are signed
-  std::uint32_t mask = 0;                 // last bits of the pointer that must be 0
-  bool is_claimed = false;                // whether the bounds say that the pointer leads there
-  std::uint32_t at = 0;                   // instruction in front of which it is computed
-};
-
-/// A copy of an index, made where it is read: its register may change later.
-struct IndexCopy {
-  const ptx::Operand* index = nullptr;
-  std::uint32_t reader = 0;  // instruction behind which the copy is made
-};
-
-/// The fast path of accesses by an index: entries of Plan::limits and Plan::copies.
-struct IndexCheck {
-  std::uint32_t limit = 0;
-  std::uint32_t copy = 0;
-};
 
 /// Accesses by one base in one space under one predicate.
 struct Member {

@@ -1,0 +1,70 @@
+// ElementLimits: checks that compare an index from a pointer among the parameters (indices.h) with
+// the number of elements that the pointer has. It collects the limits and the copies of indices of
+// one function, and says where each limit is computed. Thread: one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "injector/analysis/control_flow.h"
+#include "injector/fence/addresses.h"
+#include "injector/fence/indices.h"
+#include "injector/fence/loops.h"
+
+namespace slate::injector {
+
+/// How many elements a pointer among the parameters has up to the end of the main extent. 0: it
+/// does not lead there, or is misaligned. A few of the last ones may be left out.
+struct ElementLimit {
+  const ptx::Operand* pointer = nullptr;  // as in IndexedAddress
+  std::int64_t offset = 0;                // bytes from the pointer to the first element
+  std::uint32_t shift = 0;                // binary logarithm of an element's bytes
+  bool is_signed = false;                 // whether indices are signed
+  std::uint32_t mask = 0;                 // last bits of the pointer that must be 0
+  bool is_claimed = false;                // whether the bounds say that the pointer leads there
+  std::uint32_t at = 0;                   // instruction in front of which it is computed
+};
+
+/// A copy of an index, made where it is read: its register may change later.
+struct IndexCopy {
+  const ptx::Operand* index = nullptr;
+  std::uint32_t reader = 0;  // instruction behind which the copy is made
+};
+
+/// The fast path of accesses by an index: numbers of a limit and of a copy.
+struct IndexCheck {
+  std::uint32_t limit = 0;
+  std::uint32_t copy = 0;
+};
+
+class ElementLimits {
+ public:
+  /// Requires: the arguments outlive it.
+  ElementLimits(const ControlFlow& flow, const Addresses& addresses)
+      : flow_(flow), addresses_(addresses) {}
+
+  /// `mask`: last bits of the pointer that must be 0. `claims()`: whether the bounds can say that
+  /// the pointer leads to the main extent; it is asked for a new limit.
+  IndexCheck add(const IndexedAddress& indexed, std::uint32_t mask,
+                 const std::function<bool()>& claims);
+  /// A check stands in front of the instruction.
+  void use(std::uint32_t limit, std::uint32_t at);
+  /// Puts each limit into the last block outside of loops that all its checks come behind.
+  void place(const Loops& loops);
+
+  std::vector<ElementLimit> take_limits() { return std::move(limits_); }
+  std::vector<IndexCopy> take_copies() { return std::move(copies_); }
+
+ private:
+  std::uint32_t common_dominator(std::uint32_t a, std::uint32_t b) const;
+
+  const ControlFlow& flow_;
+  const Addresses& addresses_;
+  std::vector<ElementLimit> limits_;
+  std::vector<std::uint32_t> blocks_;  // by limit: passed on every way to its checks
+  std::vector<IndexCopy> copies_;      // each of another reader
+};
+
+}  // namespace slate::injector
