@@ -169,12 +169,8 @@ void Addresses::find_early_reads() {
 
 /// Parameters of a kernel are the same whenever they are read.
 void Addresses::find_origins() {
-  if (!function_.is_entry) return;
   for (const Instruction& instruction : function_.instructions) {
-    const auto& operands = instruction.operands;
-    if (instruction.opcode != "ld" || !instruction.has("param") || operands.size() != 2) continue;
-    if (ptx::type_bytes(instruction.type()) != 8 || operands[1].parts.size() != 1) continue;
-    if (operands[1].parts[0].reference == Reference::kParameter) origins_.push_back(&instruction);
+    if (loads_parameter(function_, instruction)) origins_.push_back(&instruction);
   }
 }
 
@@ -382,6 +378,20 @@ std::optional<std::uint64_t> Addresses::table_row(const Instruction& instruction
 const Operand* Addresses::variable_behind(const Place& place) const {
   if (!place.number) return variable(*place.base) != nullptr ? place.base : nullptr;
   return variables_[*place.number];
+}
+
+bool loads_parameter(const ptx::Function& function, const Instruction& instruction) {
+  const auto& operands = instruction.operands;
+  return function.is_entry && instruction.opcode == "ld" && instruction.has("param") &&
+         operands.size() == 2 && ptx::type_bytes(instruction.type()) == 8 &&
+         operands[1].parts.size() == 1 && operands[1].parts[0].reference == Reference::kParameter;
+}
+
+const ptx::Variable* variable_named(const ptx::Module& module, const ptx::Function& function,
+                                    const Operand& operand) {
+  if (operand.reference == Reference::kGlobal) return &module.variables[operand.index];
+  if (operand.reference == Reference::kLocal) return &function.variables[operand.index];
+  return nullptr;
 }
 
 std::optional<AddedNumber> number_added(const Instruction& instruction) {

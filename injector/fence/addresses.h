@@ -49,6 +49,13 @@ struct ReadRegister {
   std::uint32_t reader = 0;
 };
 
+/// Whether the instruction loads 8 bytes of a parameter of the kernel, by its name.
+bool loads_parameter(const ptx::Function& function, const ptx::Instruction& instruction);
+
+/// The variable that the operand names; null: none of the module or function.
+const ptx::Variable* variable_named(const ptx::Module& module, const ptx::Function& function,
+                                    const ptx::Operand& operand);
+
 /// A number that an instruction adds to what an operand names.
 struct AddedNumber {
   const ptx::Operand* to = nullptr;

@@ -292,12 +292,13 @@ class Fencer {
     for (const HoistedChecks& checks : plan.hoisted)
       registers += fmt::format("\t.reg .pred {};\n", CheckText::hoisted_register(checks.loop));
     if (!plan.waits.empty()) registers += filled("\t.reg .b32 {};\n", expand(kTurnRegister));
-    for (std::uint32_t i = 0; i < plan.limits.size(); ++i)
-      registers += fmt::format("\t.reg .b32 {};\n", limit_register(i));
-    for (std::uint32_t i = 0; i < plan.copies.size(); ++i)
-      registers += fmt::format("\t.reg .b32 {};\n", copy_register(i));
-    for (std::size_t i = 0; i < around.shared.size(); ++i)
-      registers += fmt::format("\t.reg .b32 {};\n", shared_register(i));
+    const auto declare_all = [&registers](std::size_t count, const auto& name_of) {
+      for (std::uint32_t i = 0; i < count; ++i)
+        registers += fmt::format("\t.reg .b32 {};\n", name_of(i));
+    };
+    declare_all(plan.limits.size(), limit_register);
+    declare_all(plan.copies.size(), copy_register);
+    declare_all(around.shared.size(), shared_register);
     insert(function.body.begin + 1, std::move(registers));
     std::string prologue = total_shared_text(options_.reserved_shared);
     if (!plan.waits.empty()) prologue += filled("\tmov.u32 {}, 0;\n", expand(kTurnRegister));
@@ -337,12 +338,9 @@ class Fencer {
     std::vector<std::string_view> names;
     const auto look_at = [&](const Member& member) {
       if (member.variable == nullptr || !member.variable->parts.empty()) return;
-      const Operand& name = *member.variable;
-      const ptx::Variable& variable = name.reference == Reference::kGlobal
-                                          ? module_.variables[name.index]
-                                          : function.variables[name.index];
-      const bool can_name =
-          name.reference == Reference::kGlobal || variable.span.end <= entry_of(function);
+      const ptx::Variable& variable = *variable_named(module_, function, *member.variable);
+      const bool can_name = member.variable->reference == Reference::kGlobal ||
+                            variable.span.end <= entry_of(function);
       if (variable.space != ptx::Space::kShared || variable.bytes == 0 || !can_name) return;
       if (std::ranges::find(names, variable.name) == names.end()) names.push_back(variable.name);
     };
@@ -422,11 +420,12 @@ class Fencer {
 
   /// Behind the instructions that read them, if these stay where they are.
   void copy_indices(const ptx::Function& function, const Plan& plan) {
+    std::vector<bool> is_moved(function.instructions.size(), false);
+    for (const Site& site : plan.sites) {
+      for (const std::uint32_t index : site.moved) is_moved[index] = true;
+    }
     for (const IndexCopy& copy : plan.copies) {
-      const bool is_moved = std::ranges::any_of(plan.sites, [&](const Site& site) {
-        return std::ranges::binary_search(site.moved, copy.reader);
-      });
-      if (is_moved) continue;
+      if (is_moved[copy.reader]) continue;
       const std::uint32_t end = function.instructions[copy.reader].span.end;
       insert(end, "\n\t" + copy_behind(plan, copy.reader));
     }

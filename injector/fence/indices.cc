@@ -49,13 +49,9 @@ struct IndexFinder {
       if (made == nullptr) return false;
       reader = place(*made);
       const Operand& source = made->operands[1];
-      if (made->opcode == "ld") {
-        const bool is_parameter = function.is_entry && made->has("param") &&
-                                  made->operands.size() == 2 &&
-                                  ptx::type_bytes(made->type()) == 8 && source.parts.size() == 1 &&
-                                  source.parts[0].reference == ptx::Reference::kParameter;
+      if (loads_parameter(function, *made)) {
         found.pointer = &source;
-        return is_parameter;
+        return true;
       }
       const bool is_same = made->operands.size() == 2 &&
                            (made->opcode == "mov" ||

@@ -89,9 +89,7 @@ std::uint64_t MemberText::variable_bytes(const Member& member, ptx::Space space)
         tabled.is_constant && std::ranges::any_of(member.accesses, &CheckedAccess::writes);
     return space == ptx::Space::kGlobal && !is_refused ? tabled.bytes : 0;
   }
-  const ptx::Variable& variable = member.variable->reference == Reference::kGlobal
-                                      ? module_.variables[member.variable->index]
-                                      : function_.variables[member.variable->index];
+  const ptx::Variable& variable = *variable_named(module_, function_, *member.variable);
   return variable.space == space ? variable.bytes : 0;
 }
 

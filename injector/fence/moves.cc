@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "injector/analysis/facts.h"
 #include "injector/analysis/uniformity.h"
 
 namespace slate::injector {
@@ -33,9 +34,7 @@ namespace {
 
 /// Whether the instruction loads, and nothing orders that among threads.
 bool is_weak_load(const Instruction& instruction) {
-  const auto orders = [&](std::string_view modifier) { return instruction.has(modifier); };
-  constexpr std::string_view kOrders[] = {"volatile", "relaxed", "acquire", "mmio"};
-  return instruction.opcode == "ld" && std::ranges::none_of(kOrders, orders);
+  return instruction.opcode == "ld" && !may_race(instruction);
 }
 
 }  // namespace

@@ -24,13 +24,6 @@ using ptx::Reference;
 constexpr std::size_t kNever = ~std::size_t{0};
 constexpr std::size_t kMostMembers = 8;  // of a site: their addresses take registers
 
-const ptx::Variable* variable_named(const ptx::Module& module, const ptx::Function& function,
-                                    const Operand& operand) {
-  if (operand.reference == Reference::kGlobal) return &module.variables[operand.index];
-  if (operand.reference == Reference::kLocal) return &function.variables[operand.index];
-  return nullptr;
-}
-
 bool is_same(const Operand* a, const Operand* b) {
   if (a == nullptr || b == nullptr) return a == b;
   return a->text == b->text && a->reference == b->reference && a->index == b->index &&

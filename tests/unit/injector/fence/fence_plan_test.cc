@@ -159,11 +159,13 @@ TEST(FencePlanTest, NoLoadMovesPastWhatMayOrderIt) {
   for (const std::string_view between :
        {"st.global.u32 [%rd1], %r1;", "st.shared.u32 [sh], %r1;", "membar.gl;", "bar.sync 0;",
         "bar.warp.sync -1;", "atom.global.add.u32 %r5, [%rd1], 1;", "call f;",
-        "ld.volatile.global.u32 %r5, [%rd1];", "ld.acquire.gpu.global.u32 %r5, [%rd1];"}) {
+        "ld.global.cv.u32 %r5, [%rd1];", "ld.volatile.global.u32 %r5, [%rd1];",
+        "ld.acquire.gpu.global.u32 %r5, [%rd1];"}) {
     EXPECT_EQ(early(between), 0u) << between;
   }
   EXPECT_EQ(early("", "ld.volatile.global.u32"), 0u);
   EXPECT_EQ(early("", "ld.relaxed.gpu.global.u32"), 0u);
+  EXPECT_EQ(early("", "ld.global.cv.u32"), 0u);
   EXPECT_EQ(early("", "@%p1 ld.global.u32"), 0u);
   // Its address or its result would be another one.
   EXPECT_EQ(early("ld.global.u64 %rd2, [%rd1+8];"), 0u);
