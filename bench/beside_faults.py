@@ -11,9 +11,9 @@ beside the list, too. Without it a run has an empty folder of its own, and the f
 - `--expected FILE` keeps what they print. The next time it is read, and programs that it lacks are left out.
 - The faulty programs are another user's, which needs root. While they are alone they have no fence, and may lose an engine.
 - `--cost N` measures the fence instead: each innocent program N times by each of two slated, without the fence and behind it,
-  in turn. `kernels` is the ratio of the kernels' times by the device's clock: for each kernel and grid that both have
+  in turn. `kernels` is the ratio of the kernels' times by the device's clock: for each kernel, grid and form that both have
   measured, the mean time of a launch times the launches. `measured` is the part of the launches that these are. `process` is
-  the ratio of whole runs. 1.00 is no cost.
+  the ratio of whole runs. 1.00 is no cost. An engine tries other forms in some of its first launches: hence the form.
 
     SLATE_TEST_DEVICE=cuda python3 bench/beside_faults.py --build build/release --list programs/list.json
     SLATE_TEST_DEVICE=cuda python3 bench/beside_faults.py --build build/release --list programs/list.json --cost 3
@@ -181,7 +181,7 @@ def beside(programs):
 
 
 def kernel_times(daemon, pid, seconds):
-    """{(kernel, blocks): [launches, launches that were measured, milliseconds of those]} of the process, as the trace has them."""
+    """{(kernel, blocks, form): [launches, launches that were measured, milliseconds of those]} of the process, as the trace has them."""
     reply = subprocess.run([binary("slatectl"), "trace", "--out", "-", "--last", "%.1f" % (seconds + 1)], env=daemon.environment,
                            capture_output=True, text=True)
     if reply.returncode != 0:
@@ -191,7 +191,8 @@ def kernel_times(daemon, pid, seconds):
     found = collections.defaultdict(lambda: [0, 0, 0.0])
     for event in events:
         if event.get("cat") == "kernel" and event["pid"] in mine:
-            told, times = event["args"], found[event["name"], event["args"]["blocks"]]
+            told = event["args"]
+            times = found[event["name"], told["blocks"], told["form"]]
             times[0] += told["launches"]
             if told["device_ms"] > 0:
                 times[1] += told["launches"]

@@ -1,7 +1,7 @@
 """The cost of the fence: the time of each program's launches behind it, as a ratio to their time without. Both are run in turn,
 by two slated beside each other, so that nothing but the fence differs. Prints one row a program, then mean and worst.
 - first: milliseconds that its first run takes longer behind the fence, from start to end, as its kernels are compiled for it.
-1.00 is no cost.
+1.00 is no cost. With `--form native` no run counts in which the engine tries other forms: some 20 launches of one of the first.
 
     SLATE_TEST_DEVICE=cuda python3 bench/fence.py --build build/release --rounds 5 [PROGRAM...]
 """
