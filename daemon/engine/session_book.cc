@@ -150,6 +150,7 @@ void SessionBook::piece_linked(device::AddressRange piece) {
 
 void SessionBook::piece_blank(device::AddressRange piece) {
   put(BookKind::kPiece, piece.base, BookPiece{piece.bytes, 1, 0});
+  let_go({BookKind::kPiece, piece.base});
 }
 
 std::vector<std::pair<BookKind, device::AddressRange>> SessionBook::on_device() {

@@ -70,12 +70,13 @@ std::vector<SegmentBacking::Piece> SegmentBacking::cut(AddressRange segment) con
   return pieces;
 }
 
-/// To be called when a segment has changed. What is clean has to be looked after.
+/// To be called when a segment has changed. What is clean, or not on the device, has to be looked
+/// after.
 void SegmentBacking::show_whole() {
   const MutexLock lock(mutex_);
   const bool whole = std::ranges::all_of(segments_, [](const auto& each) {
     return std::ranges::all_of(each.second.pieces, [](const Piece& piece) {
-      return piece.where == Where::kDevice && piece.copy == HostPool::Ticket::kNone;
+      return piece.where == Where::kDevice && !piece.is_clean();
     });
   });
   residency_.set_whole(*tenant_, whole);
@@ -291,7 +292,7 @@ void SegmentBacking::lock(AddressRange range) {
     if (!std::exchange(segment.movable, false)) continue;
     residency_.lock(*tenant_, on_device(segment));
     // It does not leave any more, and others may write there.
-    for (Piece& piece : segment.pieces) forget_copy(piece);
+    for (Piece& piece : segment.pieces) end_clean(piece);
   }
 }
 
@@ -372,7 +373,7 @@ void SegmentBacking::note_written(const Written& written) {
     const MutexLock lock(mutex_);
     const auto forget_in = [this](Segment& segment, AddressRange range) SLATE_REQUIRES(mutex_) {
       for (Piece& piece : segment.pieces) {
-        if (piece.range.overlaps(range)) forget_copy(piece);
+        if (piece.range.overlaps(range)) end_clean(piece);
       }
     };
     for (auto& [base, segment] : segments_) {
@@ -386,12 +387,14 @@ void SegmentBacking::note_written(const Written& written) {
   show_whole();
 }
 
-void SegmentBacking::forget_copy(Piece& piece) {
+void SegmentBacking::end_clean(Piece& piece) {
   residency_.host().forget(std::exchange(piece.copy, HostPool::Ticket::kNone));
+  piece.is_blank = false;
 }
 
 void SegmentBacking::put(Piece& piece, Where where, HostPool::Extent host) {
   const MutexLock lock(mutex_);
+  piece.is_blank = piece.where == Where::kNowhere && where == Where::kDevice;
   piece.where = where;
   const auto before = std::exchange(piece.host, std::move(host));
   if (!before.is_there()) return;
@@ -560,7 +563,10 @@ Result<void> SegmentBacking::move_out(Segment& segment, std::uint64_t bytes) {
   for (Piece& piece : segment.pieces) {
     if (moved >= bytes || !done) break;
     if (piece.where != Where::kDevice) continue;
-    if (auto copy = residency_.host().reclaim(piece.copy)) {
+    if (piece.is_blank) {
+      moved += piece.range.bytes;
+      done = leave_blank(piece);
+    } else if (auto copy = residency_.host().reclaim(piece.copy)) {
       moved += piece.range.bytes;
       done = leave_clean(piece, *std::move(copy));
     } else {
@@ -579,13 +585,26 @@ Result<void> SegmentBacking::move_out(Segment& segment, std::uint64_t bytes) {
 /// `copy`: of what is on the device.
 Result<void> SegmentBacking::leave_clean(Piece& piece, HostPool::Extent copy) {
   if (residency_.settings().evicts_always) {
-    if (const auto same = check_copy(piece, copy); !same) {
+    if (const auto same = check_clean(piece, copy.memory()); !same) {
       residency_.host().give(std::move(copy));
       return same;
     }
   }
   residency_.note_clean(piece.range.bytes);
   return leave_device(piece, std::move(copy));
+}
+
+/// It reads as zeros again.
+Result<void> SegmentBacking::leave_blank(Piece& piece) {
+  if (residency_.settings().evicts_always) {
+    if (const auto same = check_clean(piece, nullptr); !same) return same;
+  }
+  residency_.note_clean(piece.range.bytes);
+  if (notes_ != nullptr) notes_->piece_blank(piece.range);
+  put(piece, Where::kNowhere, {});
+  auto unmapped = unmap(piece.range);
+  residency_.give(*tenant_, piece.range.bytes, true);
+  return unmapped;
 }
 
 /// The piece is still on the device until the copy has ended.
@@ -619,15 +638,21 @@ Result<void> SegmentBacking::leave_device(Piece& piece, HostPool::Extent extent)
   return unmapped;
 }
 
-/// For tests. Errors: kInternal where something wrote to a piece that is clean.
-Result<void> SegmentBacking::check_copy(const Piece& piece, const HostPool::Extent& copy) {
+/// For tests. `contents`: null for zeros. Errors: kInternal where something wrote to a piece that is
+/// clean.
+Result<void> SegmentBacking::check_clean(const Piece& piece, const std::byte* contents) {
   const auto present = residency_.host().take(piece.range.bytes);
   if (!present) return std::unexpected(present.error());
+  const std::byte* const found = present->memory();
   auto copied = moves_.begin(Place::on_host(present->memory()), Place::on_device(piece.range.base),
                              piece.range.bytes, [](Result<void> ended) { return ended; });
   const auto finished = moves_.finish();
   if (copied) copied = finished;
-  const bool same = copied && std::memcmp(present->memory(), copy.memory(), piece.range.bytes) == 0;
+  const bool same =
+      copied && (contents != nullptr
+                     ? std::memcmp(found, contents, piece.range.bytes) == 0
+                     : std::all_of(found, found + piece.range.bytes,
+                                   [](std::byte each) { return each == std::byte{0}; }));
   residency_.host().give(*present);
   if (!copied || same) return copied;
   return fail(ErrorCode::kInternal,

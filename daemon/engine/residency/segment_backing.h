@@ -3,7 +3,7 @@
 // mapped as a whole at first. Once it has moved it consists of pieces.
 //
 // A piece that comes back leaves a copy in the host pool. Until something writes there it is clean,
-// and leaves without being copied.
+// and leaves without being copied. So does a piece that has come to the device blank.
 //
 // A program may have mapped a segment at other addresses too (cuMemMap). These are its views: what
 // happens to a piece happens in each of them.
@@ -157,6 +157,9 @@ class SegmentBacking {
     Where where = Where::kNowhere;
     HostPool::Extent host = {};
     HostPool::Ticket copy = HostPool::Ticket::kNone;  // of what is on the device, if it is clean
+    bool is_blank = false;  // on the device, where nothing was written since it came from nowhere
+
+    bool is_clean() const { return copy != HostPool::Ticket::kNone || is_blank; }
   };
   struct Segment {
     std::uint64_t bytes = 0;
@@ -178,7 +181,7 @@ class SegmentBacking {
   Result<void> map(device::AddressRange piece, Where to);
   Result<void> unmap(device::AddressRange piece);
   void put(Piece& piece, Where where, HostPool::Extent host);
-  void forget_copy(Piece& piece);
+  void end_clean(Piece& piece);
   Result<void> bring(Piece& piece, Where to);
   Result<void> bring(Piece& piece, const TakeRoom& take_room);
   using Counts = std::function<bool(const Segment&, const Piece&)>;
@@ -189,8 +192,9 @@ class SegmentBacking {
   Result<void> copy_to_host(std::vector<Piece>& pieces);
   Result<void> put_on_host(Piece& piece);
   Result<void> leave_clean(Piece& piece, HostPool::Extent copy);
+  Result<void> leave_blank(Piece& piece);
   Result<void> leave_device(Piece& piece, HostPool::Extent extent);
-  Result<void> check_copy(const Piece& piece, const HostPool::Extent& copy);
+  Result<void> check_clean(const Piece& piece, const std::byte* contents);
   void show_whole();
 
   device::Device& device_;

@@ -469,6 +469,49 @@ TEST_F(SegmentBackingTest, WhatWasOnlyReadLeavesWithoutACopy) {
   EXPECT_EQ(residency_.counts().moved_out, 32 * kMiB);
 }
 
+TEST_F(SegmentBackingTest, WhatHasComeButWasNeverWrittenLeavesWithoutACopy) {
+  Owner owner(device_, residency_, 1);
+  const Address whole = owner.add(kCapacity), blank = owner.add(8 * kMiB);
+  fill(whole, kCapacity, 1);
+  ASSERT_TRUE(owner.move_out());
+  (void)device_.take_copies();
+  for (int turn = 0; turn < 2; ++turn) {
+    ASSERT_TRUE(owner.bring(blank));
+    EXPECT_TRUE(owner.tenant->looks()) << "a write has to be noticed";
+    ASSERT_TRUE(owner.move_out());
+    EXPECT_EQ(device_.take_copies(), 0);
+    EXPECT_EQ(host_used(), kCapacity);
+    EXPECT_FALSE(owner.backing.is_mapped(blank));
+    expect_accounts(owner);
+  }
+  EXPECT_EQ(residency_.counts().clean_out, 16 * kMiB);
+  ASSERT_TRUE(owner.bring(blank));
+  EXPECT_EQ(words_not_zero(blank, 8 * kMiB), 0u);
+  owner.backing.note_written({.everything = false, .ranges = {{blank + kPiece, 1}}});
+  fill(blank + kPiece, kPiece, 2);
+  ASSERT_TRUE(owner.move_out());
+  EXPECT_EQ(device_.take_copies(), 1) << "of the piece that was written";
+  EXPECT_EQ(host_used(), kCapacity + kPiece);
+  ASSERT_TRUE(owner.bring(blank));
+  EXPECT_EQ(words_not_zero(blank, kPiece), 0u);
+  EXPECT_EQ(wrong_words(blank + kPiece, kPiece, 2), 0u);
+}
+
+TEST_F(SegmentBackingTest, AWriteThatNobodyKnewOfIsFoundWhereMemoryAlwaysMoves) {
+  Residency always(device_,
+                   {.capacity = kCapacity, .swap = 128 * kMiB, .piece = kPiece, .evicts_always = true},
+                   {.pinned = 0, .directory = "", .chunk = 16 * kMiB});
+  Owner owner(device_, always, 1);
+  ASSERT_NE(owner.add(kCapacity), 0u);
+  const Address blank = owner.add(8 * kMiB);
+  ASSERT_TRUE(owner.move_out());
+  ASSERT_TRUE(owner.bring(blank));
+  ASSERT_TRUE(owner.move_out()) << "nothing was written";
+  ASSERT_TRUE(owner.bring(blank));
+  words_at(blank + 8 * kMiB - 4)[0] = 1;
+  EXPECT_EQ(owner.move_out().error().code, ErrorCode::kInternal);
+}
+
 TEST_F(SegmentBackingTest, WhatWasWrittenIsCopiedPieceByPiece) {
   Owner owner(device_, residency_, 1);
   const Address first = owner.add(8 * kMiB), second = owner.add(8 * kMiB);
@@ -805,9 +848,16 @@ TEST_F(SegmentBackingTest, WhatIsBlankOrLinkedIsNoted) {
   ASSERT_TRUE(owner.bring(large));
   EXPECT_EQ(notes.take(), (std::vector<std::string>{"device 0", "device 4", "device 8", "device 12",
                                                     "linked 16"}));
-  fill(large, kCapacity + kPiece, 1);
+  owner.backing.note_written({.everything = false, .ranges = {{large + kPiece, 4 * kPiece}}});
+  fill(large + kPiece, kCapacity, 1);
   ASSERT_TRUE(owner.backing.unlink());
   EXPECT_EQ(notes.take(), std::vector<std::string>{"host 16"});
+  ASSERT_TRUE(owner.move_out(kPiece));
+  EXPECT_EQ(notes.take(), std::vector<std::string>{"blank 0"});
+  ASSERT_TRUE(owner.bring(large));
+  owner.backing.note_written(kWritesAll);
+  fill(large, kCapacity + kPiece, 1);
+  ASSERT_TRUE(owner.backing.unlink());
   bool is_kept = false;
   notes.on_linked = [&](AddressRange piece) {
     if (piece.base == large) is_kept = host_used() == kCapacity + kPiece;

@@ -588,6 +588,27 @@ TEST_F(SwappedSessionTest, MemoryThatWasNeverWrittenIsZerosInTheNextEngine) {
   expect_contents();
 }
 
+TEST_F(SwappedSessionTest, MemoryThatHasLeftUnwrittenIsNotHeld) {
+  const std::uint64_t small = *allocate(4096);
+  const auto read = [&](std::uint64_t from) {
+    post(CommandType::kCopy,
+         ipc::Copy{Place::on_device(small, 4), Place::on_device(from, 4), {4}, 0});
+    EXPECT_EQ(async_error().message, "");
+  };
+  for (int turn = 0; turn < 2; ++turn) {
+    read(blank_);
+    EXPECT_GT(status().places.on_host, 0u);
+    const std::size_t held = kept_.held();
+    read(filled_);
+    EXPECT_EQ(status().places.on_host, 0u) << "zeros take no host memory";
+    EXPECT_LT(kept_.held(), held);
+  }
+  die_idle();
+  go_on();
+  EXPECT_EQ(async_error().message, "");
+  expect_contents();
+}
+
 TEST_F(SwappedSessionTest, MemoryThatWasFreedIsGoneInTheNextEngine) {
   use(blank_);
   const std::size_t held = kept_.held();
