@@ -18,7 +18,9 @@ namespace slate::daemon {
 
 enum class LinkType : std::uint32_t {
   // Engine to supervisor.
-  kReady = 1,  // number: kLinkVersion; limit: bytes free on the device; text: a DeviceInfo's bytes
+  // number: kLinkVersion; limit: bytes free on the device; user_limit: Device::own_bytes(); text: a
+  // DeviceInfo's bytes
+  kReady = 1,
   kStartFailed = 2,  // code, text
   // session; number: its launches; flags: kSessionFaulted; text: why it could not begin, if so
   kSessionEnded = 3,

@@ -141,6 +141,9 @@ class Device {
 
   /// Bytes of device memory that are not mapped.
   virtual Result<std::uint64_t> free_memory() = 0;
+  /// Bytes of device memory that the driver took for this process when the device was opened; 0:
+  /// unknown, or none. Other processes that allocated at that moment count, too.
+  virtual std::uint64_t own_bytes() const { return 0; }
 
   /// Whether a fault has made the whole device unusable for this process (cuda, after a kernel's
   /// fault). sim confines a fault to the stream that it happened on.

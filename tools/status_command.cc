@@ -92,6 +92,11 @@ std::string head(const json& status) {
   const json engine = status.value("engine", json::object());
   out += fmt::format("engine    pid {}, replaced {} times", number(engine, "pid"),
                      number(engine, "restarts"));
+  if (const auto spare = number(engine, "spare"); spare != 0) {
+    out += fmt::format(", spare pid {}", spare);
+    if (const auto bytes = number(engine, "spare_bytes"); bytes != 0)
+      out += fmt::format(" with {}", human_bytes(bytes));
+  }
   if (text(engine, "last_fault") != "-") out += ", last fault " + text(engine, "last_fault");
   if (text(status, "policy") != "-") out += "\npolicy    " + text(status, "policy");
   if (text(status, "arrangement") != "-") out += ", " + text(status, "arrangement");

@@ -245,9 +245,11 @@ Engine::~Engine() {
 
 int Engine::run() {
   const DeviceInfo& info = device_->info();
-  const auto told =
-      link_.send({.type = LinkType::kReady, .number = kLinkVersion, .limit = free_memory(*device_)},
-                 {reinterpret_cast<const char*>(&info), sizeof(info)});
+  const auto told = link_.send({.type = LinkType::kReady,
+                                .number = kLinkVersion,
+                                .limit = free_memory(*device_),
+                                .user_limit = device_->own_bytes()},
+                               {reinterpret_cast<const char*>(&info), sizeof(info)});
   if (!told) return 1;
   while (true) {
     int timeout =

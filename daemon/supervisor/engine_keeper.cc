@@ -169,6 +169,7 @@ bool EngineKeeper::read(EngineProcess& engine, bool has_sessions) {
         std::memcpy(&engine.device, message.text.data(), sizeof(DeviceInfo));
         engine.ready = true;
         engine.free_memory = message.header.limit;
+        engine.own_bytes = message.header.user_limit;
         if (has_sessions) {
           started(engine);
         } else {

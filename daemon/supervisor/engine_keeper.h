@@ -58,6 +58,8 @@ class EngineKeeper {
   bool give_up_spare();
   /// The spare engine's pid; 0: there is none that is ready.
   pid_t spare_pid() const { return spare_ && spare_->ready ? spare_->pid() : 0; }
+  /// Bytes of the device's memory that it takes; 0: unknown.
+  std::uint64_t spare_bytes() const { return spare_pid() != 0 ? spare_->own_bytes : 0; }
   /// Whether processes of engines are about to end, whose memory is the device's again then.
   bool has_leaving() const { return !leaving_.empty(); }
 

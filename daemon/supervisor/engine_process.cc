@@ -67,6 +67,7 @@ nlohmann::json EngineProcess::hand_over(Handover& handover) const {
           {"serial", serial},
           {"ready", ready},
           {"free_memory", free_memory},
+          {"own_bytes", own_bytes},
           {"told_to_stop", told_to_stop},
           {"device", std::vector<std::uint8_t>(bytes, bytes + sizeof(device))},
           {"exit", handover.pass(exit_fd_.get())},
@@ -79,6 +80,7 @@ EngineProcess EngineProcess::take_over(const nlohmann::json& state, const Config
   engine.serial = state.at("serial").get<std::uint64_t>();
   engine.ready = state.at("ready").get<bool>();
   engine.free_memory = state.at("free_memory").get<std::uint64_t>();
+  engine.own_bytes = state.value("own_bytes", std::uint64_t{0});
   engine.told_to_stop = state.at("told_to_stop").get<bool>();
   const auto bytes = state.at("device").get<std::vector<std::uint8_t>>();
   std::memcpy(&engine.device, bytes.data(), std::min(bytes.size(), sizeof(engine.device)));
@@ -92,6 +94,7 @@ EngineProcess::EngineProcess(EngineProcess&& other) noexcept
       ready(other.ready),
       device(other.device),
       free_memory(other.free_memory),
+      own_bytes(other.own_bytes),
       last_words(std::move(other.last_words)),
       culprit(other.culprit),
       is_frozen(other.is_frozen),

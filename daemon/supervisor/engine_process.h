@@ -44,6 +44,7 @@ class EngineProcess {
   bool ready = false;
   DeviceInfo device{};              // the device, once `ready`
   std::uint64_t free_memory = 0;    // bytes free on the device when it was ready
+  std::uint64_t own_bytes = 0;      // as Device::own_bytes()
   std::optional<Error> last_words;  // the error that the engine reported before it ended
   std::uint64_t culprit = 0;        // the session that it named as the likely cause; 0: none
   bool is_frozen = false;     // whether it touches no session any more, though its process is there

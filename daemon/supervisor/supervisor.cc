@@ -348,6 +348,7 @@ std::string Supervisor::describe(const std::vector<std::string>& reports, std::u
                     .device = device_ ? &*device_ : nullptr,
                     .engine_pid = engines_.common().pid(),
                     .spare_pid = engines_.common().spare_pid(),
+                    .spare_bytes = engines_.common().spare_bytes(),
                     .renews = engines_.renews() || upgrading_,
                     .is_renewed = engines_.are_renewed(),
                     .upgrades = upgrades_,

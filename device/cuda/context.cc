@@ -4,6 +4,8 @@
 #include <cstring>
 #include <string>
 
+#include "device/cuda/used_memory.h"
+
 namespace slate::cuda {
 namespace {
 
@@ -30,7 +32,13 @@ Result<std::unique_ptr<Context>> Context::open(const Driver& driver, int ordinal
     return std::unexpected<Error>(describe(driver, result, driver.cuDeviceGet.name));
   }
   std::unique_ptr<Context> context(new Context(driver, device));
+  CUuuid uuid{};
+  driver.cuDeviceGetUuid(&uuid, device);
+  const UsedMemory used(uuid);
+  const auto before = used.now();
   if (auto retained = context->retain(); !retained) return std::unexpected(retained.error());
+  const auto behind = used.now();
+  if (before && behind && *behind > *before) context->own_bytes_ = *behind - *before;
   context->read_info();
   return context;
 }

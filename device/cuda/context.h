@@ -38,6 +38,8 @@ class Context {
   int priority_ahead_of(int priority) const { return clamp_priority(priority - 1); }
   int lowest_priority() const { return lowest_priority_; }
   int highest_priority() const { return highest_priority_; }
+  /// As Device::own_bytes().
+  std::uint64_t own_bytes() const { return own_bytes_; }
 
   /// Whether any call has answered with a fault: then every later call fails.
   bool lost() const { return lost_.load(std::memory_order_acquire); }
@@ -80,6 +82,7 @@ class Context {
   /// included.
   const std::uint64_t generation_;
   CUcontext context_ = nullptr;
+  std::uint64_t own_bytes_ = 0;
   int lowest_priority_ = 0;  // the numerically greatest
   int highest_priority_ = 0;
   std::atomic<bool> lost_ = false;

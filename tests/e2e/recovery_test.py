@@ -42,6 +42,17 @@ class RecoveryTest(VictimTestCase):
         self.assertEqual(daemon.status()["engine"]["restarts"], kills)
         daemon.stop()
 
+    def test_the_memory_of_a_spare_engine_is_shown(self):
+        daemon = self.daemon(device=LOST, extra=("--spare-engine", "always"))
+        daemon.wait_for(lambda: daemon.status()["engine"]["spare"], 60, "no spare engine is ready")
+        spare_bytes = daemon.status()["engine"]["spare_bytes"]
+        if ON_GPU:
+            self.assertGreater(spare_bytes, 100 << 20, "as the driver's management library has it")
+            self.assertLess(spare_bytes, 4 << 30)
+        else:
+            self.assertIsNone(spare_bytes)
+        daemon.stop()
+
     def test_the_faults_of_another_program_cost_nothing(self):
         daemon = self.daemon(device=LOST, extra=("--spare-engine", "always", "--audit"))
         victims = self.start_victims(daemon, 2, SECONDS)

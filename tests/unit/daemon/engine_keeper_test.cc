@@ -67,9 +67,12 @@ TEST_F(EngineKeeperTest, AnEngineThatEndsAsSoonAsItIsReadyHasHadSessions) {
 
 TEST_F(EngineKeeperTest, ASpareEngineThatNobodyAskedForGivesItsMemoryBack) {
   EngineKeeper& keeper = keep(with(SpareChoice::kAuto));
+  EXPECT_EQ(keeper.spare_bytes(), 0u);
   serve_until([&] { return keeper.spare_pid() != 0; });
+  EXPECT_EQ(keeper.spare_bytes(), 1u << 16) << "as it has said";
   EXPECT_TRUE(keeper.give_up_spare());
   EXPECT_EQ(keeper.spare_pid(), 0);
+  EXPECT_EQ(keeper.spare_bytes(), 0u);
   EXPECT_TRUE(keeper.has_leaving());
   EXPECT_FALSE(keeper.give_up_spare());
   serve_until([&] { return !keeper.has_leaving(); });

@@ -23,7 +23,10 @@ class FakeEngine {
     DeviceInfo info{};
     std::strcpy(info.name, "fake");
     info.total_memory = 1 << 20;
-    if (!link_.send({.type = LinkType::kReady, .number = kLinkVersion, .limit = info.total_memory},
+    if (!link_.send({.type = LinkType::kReady,
+                     .number = kLinkVersion,
+                     .limit = info.total_memory,
+                     .user_limit = 1 << 16},
                     {reinterpret_cast<const char*>(&info), sizeof(info)})) {
       return 1;
     }

@@ -20,6 +20,7 @@ class ForwardingDevice : public device::Device {
   using Device::create_stream;
   const DeviceInfo& info() const override { return inner_->info(); }
   Result<std::uint64_t> free_memory() override { return inner_->free_memory(); }
+  std::uint64_t own_bytes() const override { return inner_->own_bytes(); }
   bool lost() const override { return inner_->lost(); }
   Window window_of(std::uint64_t session) const override { return inner_->window_of(session); }
   std::uint64_t granularity() const override { return inner_->granularity(); }

@@ -498,9 +498,9 @@ TEST_F(SegmentBackingTest, WhatHasComeButWasNeverWrittenLeavesWithoutACopy) {
 }
 
 TEST_F(SegmentBackingTest, AWriteThatNobodyKnewOfIsFoundWhereMemoryAlwaysMoves) {
-  Residency always(device_,
-                   {.capacity = kCapacity, .swap = 128 * kMiB, .piece = kPiece, .evicts_always = true},
-                   {.pinned = 0, .directory = "", .chunk = 16 * kMiB});
+  Residency always(
+      device_, {.capacity = kCapacity, .swap = 128 * kMiB, .piece = kPiece, .evicts_always = true},
+      {.pinned = 0, .directory = "", .chunk = 16 * kMiB});
   Owner owner(device_, always, 1);
   ASSERT_NE(owner.add(kCapacity), 0u);
   const Address blank = owner.add(8 * kMiB);

@@ -34,6 +34,21 @@ TEST(StatusTableTest, WhatRunsHasALineOfItsOwn) {
   EXPECT_EQ(table->find("BLOCKS DONE"), table->rfind("BLOCKS DONE"));
 }
 
+TEST(StatusTableTest, ASpareEngineAndItsMemoryAreShown) {
+  const auto line = [](const std::string& engine) {
+    const auto table = status_table(R"({"engine":)" + engine + R"(,"sessions":[]})");
+    EXPECT_TRUE(table);
+    const std::size_t begin = table->find("engine ");
+    return table->substr(begin, table->find('\n', begin) - begin);
+  };
+  EXPECT_EQ(line(R"({"pid":8,"restarts":0,"spare":null,"spare_bytes":null})"),
+            "engine    pid 8, replaced 0 times");
+  EXPECT_EQ(line(R"({"pid":8,"restarts":0,"spare":9,"spare_bytes":null})"),
+            "engine    pid 8, replaced 0 times, spare pid 9");
+  EXPECT_EQ(line(R"({"pid":8,"restarts":0,"spare":9,"spare_bytes":554696704,"last_fault":"X"})"),
+            "engine    pid 8, replaced 0 times, spare pid 9 with 529.0 MiB, last fault X");
+}
+
 TEST(StatusTableTest, DispatchByTheDeviceIsShown) {
   const auto by_device =
       status_table(R"({"forms":{"dispatch":"device","dispatched":3,"worker":5},"sessions":[]})");

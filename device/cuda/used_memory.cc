@@ -1,0 +1,64 @@
+#include "device/cuda/used_memory.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <string>
+
+namespace slate::cuda {
+namespace {
+
+// The functions of nvml.h that are called here. All of them return 0 on success.
+constexpr const char* kLibrary = "libnvidia-ml.so.1";
+constexpr unsigned kNoAttach = 2;  // NVML_INIT_FLAG_NO_ATTACH: other GPUs are left alone
+
+struct Memory {
+  unsigned long long total, free, used;  // bytes
+};
+
+template <typename... Parameters>
+bool call(void* library, const char* name, Parameters... arguments) {
+  using Function = int (*)(Parameters...);
+  const auto function = reinterpret_cast<Function>(::dlsym(library, name));
+  return function != nullptr && function(arguments...) == 0;
+}
+
+/// As NVML wants it.
+std::string name_of(const CUuuid& uuid) {
+  std::string name = "GPU";
+  for (std::size_t i = 0; i < sizeof(uuid.bytes); ++i) {
+    if (i == 0 || i == 4 || i == 6 || i == 8 || i == 10) name += '-';
+    name += fmt::format("{:02x}", static_cast<unsigned char>(uuid.bytes[i]));
+  }
+  return name;
+}
+
+}  // namespace
+
+UsedMemory::UsedMemory(const CUuuid& uuid) : library_(::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL)) {
+  if (library_ == nullptr) return;
+  if (!call(library_, "nvmlInitWithFlags", kNoAttach)) {
+    ::dlclose(library_);
+    library_ = nullptr;
+    return;
+  }
+  const std::string name = name_of(uuid);
+  void* device = nullptr;
+  if (call(library_, "nvmlDeviceGetHandleByUUID", name.c_str(), &device)) device_ = device;
+}
+
+UsedMemory::~UsedMemory() {
+  if (library_ == nullptr) return;
+  (void)call(library_, "nvmlShutdown");
+  ::dlclose(library_);
+}
+
+std::optional<std::uint64_t> UsedMemory::now() const {
+  Memory memory{};
+  if (device_ == nullptr || !call(library_, "nvmlDeviceGetMemoryInfo", device_, &memory))
+    return std::nullopt;
+  return memory.used;
+}
+
+}  // namespace slate::cuda

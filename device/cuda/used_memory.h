@@ -1,0 +1,28 @@
+// UsedMemory: how much of a GPU's memory is in use, by all processes, as the driver's management
+// library (NVML) has it. It needs no context, so it tells what a context takes. Thread: one.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <optional>
+
+namespace slate::cuda {
+
+class UsedMemory {
+ public:
+  /// Without the library, or for a part of a GPU (MIG), nothing is known.
+  explicit UsedMemory(const CUuuid& uuid);
+  ~UsedMemory();
+  UsedMemory(const UsedMemory&) = delete;
+  UsedMemory& operator=(const UsedMemory&) = delete;
+
+  /// Bytes.
+  std::optional<std::uint64_t> now() const;
+
+ private:
+  void* library_ = nullptr;
+  void* device_ = nullptr;  // null: nothing is known
+};
+
+}  // namespace slate::cuda
