@@ -10,9 +10,6 @@ namespace slate::cuda {
 namespace {
 
 // The functions of nvml.h that are called here. All of them return 0 on success.
-constexpr const char* kLibrary = "libnvidia-ml.so.1";
-constexpr unsigned kNoAttach = 2;  // NVML_INIT_FLAG_NO_ATTACH: other GPUs are left alone
-
 struct Memory {
   unsigned long long total, free, used;  // bytes
 };
@@ -36,9 +33,10 @@ std::string name_of(const CUuuid& uuid) {
 
 }  // namespace
 
-UsedMemory::UsedMemory(const CUuuid& uuid) : library_(::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL)) {
+UsedMemory::UsedMemory(const CUuuid& uuid, const char* library)
+    : library_(::dlopen(library, RTLD_NOW | RTLD_LOCAL)) {
   if (library_ == nullptr) return;
-  if (!call(library_, "nvmlInitWithFlags", kNoAttach)) {
+  if (!call(library_, "nvmlInit_v2")) {
     ::dlclose(library_);
     library_ = nullptr;
     return;

@@ -9,10 +9,12 @@
 
 namespace slate::cuda {
 
+inline constexpr const char* kManagementLibrary = "libnvidia-ml.so.1";
+
 class UsedMemory {
  public:
   /// Without the library, or for a part of a GPU (MIG), nothing is known.
-  explicit UsedMemory(const CUuuid& uuid);
+  explicit UsedMemory(const CUuuid& uuid, const char* library = kManagementLibrary);
   ~UsedMemory();
   UsedMemory(const UsedMemory&) = delete;
   UsedMemory& operator=(const UsedMemory&) = delete;

@@ -21,6 +21,11 @@ namespace {
 /// turn. In shorter ones the pieces that are under way still move.
 constexpr std::chrono::milliseconds kLongWait{20};
 
+/// Requires: there is a byte.
+bool is_zero(const std::byte* memory, std::uint64_t bytes) {
+  return memory[0] == std::byte{0} && std::memcmp(memory, memory + 1, bytes - 1) == 0;
+}
+
 /// Tells the residency how long a move took.
 class Timed {
  public:
@@ -638,21 +643,18 @@ Result<void> SegmentBacking::leave_device(Piece& piece, HostPool::Extent extent)
   return unmapped;
 }
 
-/// For tests. `contents`: null for zeros. Errors: kInternal where something wrote to a piece that is
-/// clean.
+/// For tests. `contents`: null for zeros. Errors: kInternal where something wrote to a piece that
+/// is clean.
 Result<void> SegmentBacking::check_clean(const Piece& piece, const std::byte* contents) {
   const auto present = residency_.host().take(piece.range.bytes);
   if (!present) return std::unexpected(present.error());
-  const std::byte* const found = present->memory();
   auto copied = moves_.begin(Place::on_host(present->memory()), Place::on_device(piece.range.base),
                              piece.range.bytes, [](Result<void> ended) { return ended; });
   const auto finished = moves_.finish();
   if (copied) copied = finished;
-  const bool same =
-      copied && (contents != nullptr
-                     ? std::memcmp(found, contents, piece.range.bytes) == 0
-                     : std::all_of(found, found + piece.range.bytes,
-                                   [](std::byte each) { return each == std::byte{0}; }));
+  const bool same = copied && (contents != nullptr ? std::memcmp(present->memory(), contents,
+                                                                 piece.range.bytes) == 0
+                                                   : is_zero(present->memory(), piece.range.bytes));
   residency_.host().give(*present);
   if (!copied || same) return copied;
   return fail(ErrorCode::kInternal,
