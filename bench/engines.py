@@ -1,0 +1,148 @@
+"""What it costs that two users' programs have an engine each. Pairs of programs run at once: in one engine, in an engine of each
+user, in such engines that are clients of one MPS server, and without slate by time slices and under MPS. Prints, for each pair
+and way, the time of both one after the other over the time at once: 1.00 is no gain. A way that does not work is said.
+`shares`: the part of its time alone that each program has had, while both ran. Needs root, to be two users.
+
+    SLATE_TEST_DEVICE=cuda python3 bench/engines.py --build build/release [--json rows.jsonl] [PROGRAM+PROGRAM...]
+"""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+
+from harness_options import make_parser, parse
+
+parser = make_parser(__doc__)
+parser.add_argument("--seconds", type=float, default=2, help="of each program's kernels, alone")
+parser.add_argument("--rounds", type=int, default=2, help="of each pair in each way; the fastest counts")
+parser.add_argument("--ways", nargs="*", help="only these")
+parser.add_argument("--json", help="file for the rows")
+parser.add_argument("pairs", nargs="*", default=["black_scholes+sgemm", "stream_read+nbody", "sgemm+nbody"], metavar="PAIR")
+arguments = parse(parser)
+
+from harness import ON_GPU, Daemon, binary, programs  # noqa: E402
+from slate_bench.daemons import Mps, without_mps  # noqa: E402
+
+USERS = (65531, 65532)
+
+
+@contextlib.contextmanager
+def slated(sharing, environment=None):
+    """How a program is started under it, and its environment."""
+    before = dict(os.environ)
+    os.environ.update(environment or {})
+    daemon = None
+    try:
+        daemon = Daemon(extra=("--fence", "never", "--sharing", sharing))
+        os.chmod(daemon.root, 0o755)
+        yield "slate", daemon.environment
+    finally:
+        if daemon:
+            daemon.stop()
+        os.environ.clear()
+        os.environ.update(before)
+
+
+@contextlib.contextmanager
+def mps():
+    with Mps() as environment:
+        # Programs of other users may be its clients, too.
+        for folder, _, _ in os.walk(os.path.dirname(environment["CUDA_MPS_PIPE_DIRECTORY"])):
+            os.chmod(folder, 0o777)
+        yield environment
+
+
+@contextlib.contextmanager
+def engines_under_mps():
+    with mps() as environment, slated("user", environment) as way:
+        yield way
+
+
+@contextlib.contextmanager
+def natively_under_mps():
+    # An MPS server has the clients of one user only.
+    with mps() as environment:
+        yield "native", environment
+
+
+@contextlib.contextmanager
+def natively():
+    yield "native", without_mps(os.environ)
+
+
+WAYS = {
+    "one engine": lambda: slated("trusted"),
+    "own engines": lambda: slated("user"),
+    "own engines under MPS": engines_under_mps,
+    "time slices": natively,
+    "MPS": natively_under_mps,
+}
+
+
+class Run:
+    def __init__(self, way, name, reps, user):
+        kind, environment = way
+        command = [binary("slate" if kind == "slate" else "shared", name), "--json", "--no-check", "--reps", str(reps),
+                   "--size", str(programs()[name][1 if ON_GPU else 0])]
+        keywords = {"user": user, "group": user, "extra_groups": []} if kind == "slate" else {}
+        self.process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                        cwd="/", **keywords)
+
+    def finish(self):
+        """Milliseconds of a launch, and of all."""
+        out, err = self.process.communicate(timeout=120)
+        if self.process.returncode != 0:
+            raise RuntimeError(err.strip()[-300:] or "exit status %d" % self.process.returncode)
+        said = json.loads(out)
+        return said["kernel_ms"], said["total_ms"]
+
+
+def reps_of(way, names):
+    """So many launches take --seconds."""
+    times = []
+    for name, user in zip(names, USERS):
+        Run(way, name, 2, user).finish()
+        times.append(Run(way, name, 5, user).finish()[0])
+    return [max(1, round(1000 * arguments.seconds / ms)) for ms in times]
+
+
+def measure(way, names):
+    reps = reps_of(way, names)
+    alone, walls, best = [], [], None
+    for name, count, user in zip(names, reps, USERS):
+        began = time.monotonic()
+        alone.append(Run(way, name, count, user).finish()[1])
+        walls.append(time.monotonic() - began)
+    for _ in range(arguments.rounds):
+        began = time.monotonic()
+        runs = [Run(way, name, count, user) for name, count, user in zip(names, reps, USERS)]
+        totals = [run.finish()[1] for run in runs]
+        wall = time.monotonic() - began
+        if best is None or wall < best[0]:
+            best = wall, [one / total for one, total in zip(alone, totals)]
+    return {"gain": sum(walls) / best[0], "shares": best[1], "seconds": best[0]}
+
+
+def main():
+    rows = []
+    for kind in arguments.ways or WAYS:
+        try:
+            with WAYS[kind]() as way:
+                for pair in arguments.pairs:
+                    row = {"way": kind, "pair": pair, **measure(way, pair.split("+"))}
+                    rows.append(row)
+                    print("%-22s %-22s gain %.2f  shares %.2f %.2f" % (kind, pair, row["gain"], *row["shares"]), flush=True)
+        except Exception as error:  # another way may work
+            print("%-22s does not work: %s" % (kind, str(error)[-600:]), flush=True)
+            rows.append({"way": kind, "error": str(error)[-2000:]})
+    if arguments.json:
+        with open(arguments.json, "w") as file:
+            file.writelines(json.dumps(row) + "\n" for row in rows)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
