@@ -26,30 +26,19 @@ std::uint64_t Residency::used() const {
   return taken_ + outside_ + unknown_;
 }
 
-/// Of an exchange: out, and back. The two ways of the link overlap in part only. Segments that have
-/// not moved yet leave as a whole, and more than what is short at the end of a turn has to move.
-/// The way to the device also waits for the other session's work to end, which is no loss: so it
-/// counts at most twice.
-double Residency::bytes_per_ms() const {
-  const double in = std::max(in_bytes_per_ms_, out_bytes_per_ms_ / 2);
-  return 1 / (1 / out_bytes_per_ms_ + 1 / in);
-}
-
 Residency::Counts Residency::counts() const {
   const MutexLock lock(mutex_);
   Counts counts = counts_;
   counts.capacity = settings_.capacity;
   counts.used = used();
-  counts.bytes_per_ms = bytes_per_ms();
+  counts.bytes_per_ms = rates_.bytes_per_ms();
   counts.host = host_.counts();
   return counts;
 }
 
 std::shared_ptr<Residency::Tenant> Residency::enter(TenantSpec spec) {
-  auto tenant = std::make_shared<Tenant>(std::move(spec));
+  auto tenant = std::make_shared<Tenant>(std::move(spec), Clock::now());
   const MutexLock lock(mutex_);
-  tenant->used_ = Clock::now();
-  tenant->turn_ = tenant->used_;
   tenants_.push_back(tenant);
   update_looks();
   host_.get_ready();
@@ -200,7 +189,7 @@ void Residency::update_looks() {
 
 void Residency::note_use(Tenant& tenant) {
   const MutexLock lock(mutex_);
-  tenant.used_ = Clock::now();
+  tenant.wait_.use(Clock::now());
 }
 
 std::uint64_t Residency::asked(Tenant& tenant) const {
@@ -216,7 +205,7 @@ void Residency::cannot_leave(Tenant& tenant) {
 
 bool Residency::begins_turn(const Tenant& tenant) const {
   const MutexLock lock(mutex_);
-  return !tenant.turn_;
+  return tenant.wait_.begins_turn();
 }
 
 std::uint64_t Residency::most_on_device(const Tenant& tenant) const {
@@ -235,16 +224,12 @@ void Residency::note_host_full() {
 
 void Residency::begin_wait(Tenant& tenant, std::uint64_t missing, std::uint64_t spare) {
   const MutexLock lock(mutex_);
-  tenant.missing_ = missing;
-  tenant.spare_ = spare;
-  tenant.fetches_ = false;
-  tenant.begun_ = Clock::now();
-  // It still waits for the same command if it only had to leave.
-  if (!std::exchange(tenant.waits_on_, false)) tenant.since_ = tenant.begun_;
+  const auto now = Clock::now();
+  tenant.wait_.begin(now, missing, spare);
   tenant.waits_.store(true);
   // Others' last use was not noted until now.
   if (waiting_++ == 0) {
-    for (const auto& each : tenants_) each->used_ = tenant.begun_;
+    for (const auto& each : tenants_) each->wait_.use(now);
   }
   update_looks();
 }
@@ -252,15 +237,7 @@ void Residency::begin_wait(Tenant& tenant, std::uint64_t missing, std::uint64_t 
 void Residency::end_wait(Tenant& tenant) {
   {
     const MutexLock lock(mutex_);
-    tenant.waits_on_ = tenant.missing_ > 0 && tenant.leaving_ > 0;
-    tenant.missing_ = tenant.spare_ = 0;
-    tenant.fetches_ = false;
-    tenant.used_ = Clock::now();
-    if (std::exchange(tenant.begins_turn_, false)) {
-      tenant.turn_ = tenant.used_;
-    } else if (tenant.turn_ && tenant.blocked_ > tenant.begun_) {
-      *tenant.turn_ += tenant.blocked_ - tenant.begun_;
-    }
+    tenant.wait_.end(Clock::now(), tenant.leaving_ > 0);
     tenant.waits_.store(false);
     --waiting_;
     update_looks();
@@ -284,25 +261,17 @@ scheduler::MemoryDecision Residency::decide() {
   std::vector<scheduler::SessionMemory> sessions;
   const auto now = Clock::now();
   for (const auto& each : tenants_) {
-    // What has room for all of it is on its way, and about to be used.
-    const bool arrives = each->waits_.load() && each->missing_ == 0;
-    const std::uint64_t leaving = std::min(each->leaving_, each->taken_);
-    sessions.push_back({.session = each->spec_.session,
-                        .weight = each->spec_.weight,
-                        .priority = each->spec_.priority,
-                        .on_device = each->taken_ - leaving,
-                        .movable = difference(each->taken_ - leaving, each->locked_),
-                        .missing = each->missing_,
-                        .spare = difference(each->spare_, leaving),
-                        .fetches = each->fetches_,
-                        .busy = arrives || (each->spec_.busy && each->spec_.busy()),
-                        .since = each->since_,
-                        .turn = arrives ? now : each->turn_,
-                        .used = each->used_});
+    const bool busy = !each->wait_.arrives() && each->spec_.busy && each->spec_.busy();
+    auto memory = each->wait_.memory(
+        now, {.taken = each->taken_, .leaving = each->leaving_, .locked = each->locked_}, busy);
+    memory.session = each->spec_.session;
+    memory.weight = each->spec_.weight;
+    memory.priority = each->spec_.priority;
+    sessions.push_back(memory);
   }
   const scheduler::MemoryRules rules{.capacity = settings_.capacity,
                                      .outside = outside_ + unknown_,
-                                     .bytes_per_ms = bytes_per_ms(),
+                                     .bytes_per_ms = rates_.bytes_per_ms(),
                                      .overhead = settings_.overhead};
   auto decision = scheduler::decide_memory(sessions, rules, now);
   if (!may_ask(decision)) {
@@ -313,7 +282,7 @@ scheduler::MemoryDecision Residency::decide() {
     for (const auto& each : tenants_) {
       if (each->spec_.session != leave.session) continue;
       each->leaving_ += leave.bytes;
-      if (leave.session != decision.next) each->turn_.reset();
+      if (leave.session != decision.next) each->wait_.end_turn();
       ++counts_.evictions;
       if (each->spec_.wake) each->spec_.wake();
     }
@@ -335,22 +304,18 @@ Residency::Taken Residency::take(Tenant& tenant, std::uint64_t bytes,
     const auto decision = decide();
     if (decision.next == tenant.spec_.session) {
       if (used() + bytes <= settings_.capacity && tenant.leaving_ == 0) break;
-      if (decision.beyond > 0 && difference(tenant.missing_, decision.beyond) < bytes)
+      if (decision.beyond > 0 && difference(tenant.wait_.missing(), decision.beyond) < bytes)
         return Taken::kNever;
     }
     if (host_full_ && Clock::now() > host_full_since_ + settings_.full_host_wait)
       return Taken::kNever;
     const auto until = std::min(deadline, decision.again);
-    if (decision.next != tenant.spec_.session || !is_room_coming()) tenant.blocked_ = Clock::now();
+    if (decision.next != tenant.spec_.session || !is_room_coming())
+      tenant.wait_.block(Clock::now());
     if (Clock::now() >= deadline || tenant.leaving_ > 0) return Taken::kNotYet;
     room_.wait_for(lock, until - Clock::now());
   }
-  tenant.fetches_ = true;
-  if (!tenant.turn_) {
-    tenant.turn_ = Clock::now();
-    tenant.begins_turn_ = true;
-  }
-  tenant.missing_ = difference(tenant.missing_, bytes);
+  tenant.wait_.take(Clock::now(), bytes);
   tenant.taken_ += bytes;
   taken_ += bytes;
   tenant.shown_.store(tenant.taken_);
@@ -370,7 +335,7 @@ void Residency::note_full(Tenant& tenant, std::uint64_t bytes) {
   const MutexLock lock(mutex_);
   tenant.taken_ -= bytes;
   taken_ -= bytes;
-  tenant.missing_ += bytes;
+  tenant.wait_.untake(bytes);
   tenant.shown_.store(tenant.taken_);
   // At least as much as was missing is in use, so that the same does not happen again.
   unknown_ += difference(settings_.capacity, used() + bytes) + bytes;
@@ -378,7 +343,7 @@ void Residency::note_full(Tenant& tenant, std::uint64_t bytes) {
 
 void Residency::do_without(Tenant& tenant, std::uint64_t bytes) {
   const MutexLock lock(mutex_);
-  tenant.missing_ = difference(tenant.missing_, bytes);
+  tenant.wait_.do_without(bytes);
 }
 
 void Residency::note_clean(std::uint64_t bytes) {
@@ -391,11 +356,7 @@ void Residency::note_move(const Tenant& tenant, bool out, std::uint64_t bytes, d
   const MutexLock lock(mutex_);
   (out ? counts_.out_ms : counts_.in_ms) += ms;
   if (!out) counts_.copied_in += bytes;
-  // Short moves say little of the link.
-  constexpr std::uint64_t kLeast = 64 << 20;
-  if (bytes < kLeast || ms <= 0) return;
-  double& rate = out ? out_bytes_per_ms_ : in_bytes_per_ms_;
-  rate += (static_cast<double>(bytes) / ms - rate) / 4;
+  rates_.note(out, bytes, ms);
 }
 
 }  // namespace slate::daemon

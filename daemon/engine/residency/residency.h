@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "daemon/engine/residency/host_pool.h"
 #include "scheduler/memory_turns.h"
+#include "scheduler/memory_wait.h"
 
 namespace slate::daemon {
 
@@ -55,7 +56,7 @@ class Residency {
   /// One session's part.
   class Tenant {
    public:
-    explicit Tenant(TenantSpec spec) : spec_(std::move(spec)) {}
+    Tenant(TenantSpec spec, scheduler::Time now) : spec_(std::move(spec)), wait_(now) {}
     /// Whether a command has to look at its memory first. Any thread.
     bool looks() const { return looks_.load(std::memory_order_relaxed); }
     /// Bytes on the device, and whether a command waits for more. Any thread.
@@ -68,19 +69,12 @@ class Residency {
     std::atomic<bool> looks_{false}, waits_{false};
     std::atomic<std::uint64_t> shown_{0};
     // Under the residency's mutex. In bytes.
-    std::uint64_t charged_ = 0;              // on the device or not
-    std::uint64_t taken_ = 0;                // on the device
-    std::uint64_t locked_ = 0;               // the part of it that must stay
-    std::uint64_t leaving_ = 0;              // the part of it that was asked to leave
-    std::uint64_t missing_ = 0, spare_ = 0;  // as scheduler::SessionMemory has them
-    bool fetches_ = false;
-    bool begins_turn_ = false;  // whether the turn counts from the end of this wait
-    bool waits_on_ = false;     // whether the next wait continues one that was broken off
-    bool is_whole_ = true;      // as of set_whole()
-    std::optional<scheduler::Time> turn_;  // as scheduler::SessionMemory has it, and these
-    scheduler::Time since_{}, used_{};
-    scheduler::Time begun_{};    // begin of its newest wait, or of the newest part of it
-    scheduler::Time blocked_{};  // when it last waited for the end of another session's turn
+    std::uint64_t charged_ = 0;  // on the device or not
+    std::uint64_t taken_ = 0;    // on the device
+    std::uint64_t locked_ = 0;   // the part of it that must stay
+    std::uint64_t leaving_ = 0;  // the part of it that was asked to leave
+    scheduler::MemoryWait wait_;
+    bool is_whole_ = true;  // as of set_whole()
   };
 
   /// Hears of each move. Any thread.
@@ -155,7 +149,6 @@ class Residency {
 
  private:
   std::uint64_t used() const SLATE_REQUIRES(mutex_);
-  double bytes_per_ms() const SLATE_REQUIRES(mutex_);
   std::uint64_t host_wanted(std::uint64_t more, std::uint64_t of_one) const SLATE_REQUIRES(mutex_);
   bool may_ask(const scheduler::MemoryDecision& decision) const SLATE_REQUIRES(mutex_);
   scheduler::MemoryDecision decide() SLATE_REQUIRES(mutex_);
@@ -173,8 +166,7 @@ class Residency {
   std::uint64_t outside_ SLATE_GUARDED_BY(mutex_) = 0;
   std::uint64_t unknown_ SLATE_GUARDED_BY(mutex_) = 0;  // bytes of note_full()
   std::uint32_t waiting_ SLATE_GUARDED_BY(mutex_) = 0;  // sessions
-  double out_bytes_per_ms_ SLATE_GUARDED_BY(mutex_) = 50e6;
-  double in_bytes_per_ms_ SLATE_GUARDED_BY(mutex_) = 35e6;  // while the other way is in use, too
+  scheduler::ExchangeRates rates_ SLATE_GUARDED_BY(mutex_);
   std::optional<scheduler::Time> host_full_ SLATE_GUARDED_BY(mutex_);  // newest note_host_full()
   scheduler::Time host_full_since_ SLATE_GUARDED_BY(mutex_){};
   Counts counts_ SLATE_GUARDED_BY(mutex_);

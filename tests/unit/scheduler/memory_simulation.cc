@@ -6,6 +6,7 @@
 #include <deque>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -71,11 +72,9 @@ struct Session {
   SimulatedProgram program;
   std::vector<Buffer> buffers;
   std::deque<double> kernels;  // what is left of each, the first one runs
-  std::uint64_t taken = 0, leaving = 0, missing = 0, spare = 0;
-  bool waits_on = false, fetches = false, begins_turn = false, waits = false, ended = false,
-       entered = false;
-  std::optional<Time> turn;
-  Time since{}, used{}, begun{}, blocked{};
+  std::uint64_t taken = 0, leaving = 0;
+  bool ended = false;
+  std::optional<MemoryWait> wait;  // from its begin on
   std::uint64_t uses = 0, turn_use = 0, working_set = 0;
 };
 // Functions, as g++ 12 takes no list in an awaited call.
@@ -233,13 +232,7 @@ class Simulation {
     }
     session.leaving = 0;
     run_.copied_out += copied;
-    note_move(true, copied, now_ms_ - begin);
-  }
-
-  void note_move(bool out, std::uint64_t bytes, double ms) {
-    if (bytes < (64 << 20) || ms <= 0) return;
-    double& rate = out ? out_rate_ : in_rate_;
-    rate += (static_cast<double>(bytes) / ms - rate) / 4;
+    rates_.note(true, copied, now_ms_ - begin);
   }
 
   // What MemoryGate does.
@@ -247,7 +240,7 @@ class Simulation {
     const double begin = now_ms_;
     const bool looks = waiting_ > 0 || session.leaving > 0 || !is_whole(session);
     if (!looks) co_return;
-    session.used = now();
+    session.wait->use(now());
     co_await make_present(session, needs);
     ++session.uses;
     for (const std::size_t each : needs) session.buffers[each].used = session.uses;
@@ -265,7 +258,7 @@ class Simulation {
   }
 
   Needs wanted(Session& session, const Needs& command) {
-    if (!session.turn && session.uses >= session.turn_use)
+    if (session.wait->begins_turn() && session.uses >= session.turn_use)
       session.working_set = std::exchange(session.turn_use, session.uses + 1);
     Needs more = command;
     for (std::size_t i = 0; i < session.buffers.size(); ++i) {
@@ -313,7 +306,7 @@ class Simulation {
         piece.where = Where::kDevice;
       }
     }
-    note_move(false, copied, now_ms_ - begin);
+    rates_.note(false, copied, now_ms_ - begin);
     end_wait(session);
   }
 
@@ -328,58 +321,33 @@ class Simulation {
     session.leaving = session.leaving > bytes ? session.leaving - bytes : 0;
   }
   void begin_wait(Session& session, std::uint64_t missing, std::uint64_t spare) {
-    session.missing = missing;
-    session.spare = spare;
-    session.fetches = false;
-    session.begun = now();
-    if (!std::exchange(session.waits_on, false)) session.since = session.begun;
-    session.waits = true;
-    if (waiting_++ == 0) {
-      for (const auto& each : sessions_) each->used = session.begun;
+    session.wait->begin(now(), missing, spare);
+    if (waiting_++ > 0) return;
+    for (const auto& each : sessions_) {
+      if (each->wait) each->wait->use(now());
     }
   }
   void end_wait(Session& session) {
-    session.waits_on = session.missing > 0 && session.leaving > 0;
-    session.missing = session.spare = 0;
-    session.fetches = false;
-    session.used = now();
-    if (std::exchange(session.begins_turn, false)) {
-      session.turn = session.used;
-    } else if (session.turn && session.blocked > session.begun) {
-      *session.turn += session.blocked - session.begun;
-    }
-    session.waits = false;
+    session.wait->end(now(), session.leaving > 0);
     --waiting_;
-  }
-
-  double bytes_per_ms() const {
-    return 1 / (1 / out_rate_ + 1 / std::max(in_rate_, out_rate_ / 2));
   }
 
   MemoryDecision decide() {
     std::vector<SessionMemory> sessions;
     for (const auto& each : sessions_) {
-      if (!each->entered || each->ended) continue;
-      const bool arrives = each->waits && each->missing == 0;
-      const std::uint64_t leaving = std::min(each->leaving, each->taken);
-      sessions.push_back({.session = each->id,
-                          .on_device = each->taken - leaving,
-                          .movable = each->taken - leaving,
-                          .missing = each->missing,
-                          .spare = each->spare > leaving ? each->spare - leaving : 0,
-                          .fetches = each->fetches,
-                          .busy = arrives || !each->kernels.empty(),
-                          .since = each->since,
-                          .turn = arrives ? now() : each->turn,
-                          .used = each->used});
+      if (!each->wait || each->ended) continue;
+      sessions.push_back(each->wait->memory(now(), {.taken = each->taken, .leaving = each->leaving},
+                                            !each->kernels.empty()));
+      sessions.back().session = each->id;
     }
-    const MemoryRules rules{
-        .capacity = device_.capacity, .bytes_per_ms = bytes_per_ms(), .overhead = device_.overhead};
+    const MemoryRules rules{.capacity = device_.capacity,
+                            .bytes_per_ms = rates_.bytes_per_ms(),
+                            .overhead = device_.overhead};
     auto decision = decide_memory(sessions, rules, now());
     for (const MemoryLeave& leave : decision.leave) {
       Session& session = *sessions_[leave.session - 1];
       session.leaving += leave.bytes;
-      if (leave.session != decision.next) session.turn.reset();
+      if (leave.session != decision.next) session.wait->end_turn();
     }
     return decision;
   }
@@ -389,15 +357,10 @@ class Simulation {
     if (decision.next != session.id || used() + bytes > device_.capacity || session.leaving > 0) {
       const bool comes =
           std::ranges::any_of(sessions_, [](const auto& each) { return each->leaving > 0; });
-      if (decision.next != session.id || !comes) session.blocked = now();
+      if (decision.next != session.id || !comes) session.wait->block(now());
       return false;
     }
-    session.fetches = true;
-    if (!session.turn) {
-      session.turn = now();
-      session.begins_turn = true;
-    }
-    session.missing = session.missing > bytes ? session.missing - bytes : 0;
+    session.wait->take(now(), bytes);
     session.taken += bytes;
     return true;
   }
@@ -434,8 +397,7 @@ class Simulation {
   Task live(Session& session) {
     const SimulatedProgram& program = session.program;
     co_await sleep(session, program.start_ms);
-    session.entered = true;
-    session.turn = session.used = now();
+    session.wait.emplace(now());
     const auto count = static_cast<std::size_t>(program.buffers);
     for (std::size_t i = 0; i < count; ++i) {
       co_await sleep(session, program.malloc_ms);
@@ -464,7 +426,7 @@ class Simulation {
 
   const SimulatedDevice device_;
   double now_ms_ = 0;
-  double out_rate_ = 50e6, in_rate_ = 35e6;  // bytes a millisecond, as measured
+  ExchangeRates rates_;
   std::uint32_t waiting_ = 0;
   std::vector<std::unique_ptr<Session>> sessions_;
   std::vector<std::coroutine_handle<>> ready_;

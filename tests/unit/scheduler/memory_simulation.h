@@ -4,7 +4,8 @@
 // | simulated | as |
 // | --- | --- |
 // | what is missing, the working set, moves by pieces, clean pieces | SegmentBacking |
-// | waits, turns, who is asked to leave, rates of moves | Residency |
+// | who is asked to leave | Residency |
+// | waits, turns, rates of moves | MemoryWait and ExchangeRates, which the engine uses, too |
 // | kernels that run at once | each gets the same part of the device |
 // | moves | the sessions share each way of the link |
 //
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "scheduler/memory_turns.h"
+#include "scheduler/memory_wait.h"
 
 namespace slate::scheduler {
 
