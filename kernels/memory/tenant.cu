@@ -23,11 +23,13 @@
 
 #include "common/program.h"
 #include "memory/contents.h"
+#include "memory/reservation.h"
 
 namespace {
 
 using slate::kernels::Contents;
 using slate::kernels::Line;
+using slate::kernels::Reservation;
 using slate::kernels::scrambled;
 using slate::kernels::Step;
 
@@ -39,7 +41,7 @@ static_assert(kFactor * kInverse == 1);
 struct Options {
   double mib = 16, buffers = 4, rounds = 10, touch = 0, gap_ms = 0, kernel_ms = 0, spin = 0,
          seed = 1, streams = 1, seconds = 0;
-  bool indirect = false, expect_zeros = false;
+  bool indirect = false, expect_zeros = false, reserve = false;
 };
 
 // Aliases, as nvcc writes such members with parentheses that the compiler warns of.
@@ -66,6 +68,7 @@ const Option kOptions[] = {
     {"--streams", &Options::streams, nullptr, "streams that a round's kernels are spread over"},
     {"--indirect", nullptr, &Options::indirect,
      "kernels find the buffers by a table on the device"},
+    {"--reserve", nullptr, &Options::reserve, "map the buffers into one reservation of addresses"},
     {"--expect_zeros", nullptr, &Options::expect_zeros, "new memory has to read as zero"},
 };
 
@@ -156,7 +159,14 @@ class Tenant {
     SLATE_REQUIRE(cudaMallocHost(&pinned_, contents_.window_size() * sizeof(std::uint32_t)));
     pageable_.resize(contents_.window_size());
     buffers_.resize(static_cast<std::size_t>(options_.buffers));
-    for (std::uint32_t*& buffer : buffers_) SLATE_REQUIRE(cudaMalloc(&buffer, bytes()));
+    if (options_.reserve) reservation_.make(buffers_.size(), bytes());
+    for (std::size_t i = 0; i < buffers_.size(); ++i) {
+      if (options_.reserve) {
+        buffers_[i] = reinterpret_cast<std::uint32_t*>(reservation_.buffer(i));
+      } else {
+        SLATE_REQUIRE(cudaMalloc(&buffers_[i], bytes()));
+      }
+    }
     if (options_.indirect) {
       const std::size_t size = buffers_.size() * sizeof(buffers_[0]);
       SLATE_REQUIRE(cudaMalloc(&table_, size));
@@ -209,7 +219,10 @@ class Tenant {
 
   void release() {
     for (const cudaStream_t stream : streams_) SLATE_REQUIRE(cudaStreamDestroy(stream));
-    for (std::uint32_t* buffer : buffers_) SLATE_REQUIRE(cudaFree(buffer));
+    for (std::uint32_t* buffer : buffers_) {
+      if (!options_.reserve) SLATE_REQUIRE(cudaFree(buffer));
+    }
+    reservation_.release();
     SLATE_REQUIRE(cudaFree(table_));
     SLATE_REQUIRE(cudaFree(found_));
     SLATE_REQUIRE(cudaFreeHost(pinned_));
@@ -337,6 +350,7 @@ class Tenant {
   const unsigned touch_;       // buffers that a round rewrites
   unsigned spin_;              // arithmetic for each word of a kernel
   Contents contents_;
+  Reservation reservation_;  // of the buffers, with --reserve
   std::vector<std::uint32_t*> buffers_;
   std::vector<cudaStream_t> streams_;
   uint4** table_ = nullptr;  // on the device, for --indirect

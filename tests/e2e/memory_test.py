@@ -24,8 +24,10 @@ EVICT = mock.patch.dict(os.environ, SLATE_TEST_EVICT="1")
 
 
 def tenant(part, *words, buffers=4, rounds=ROUNDS, seed=1):
-    """A program with that part of the card."""
-    return [binary("slate", "tenant"), "--mib", "%g" % (part * CARD), "--buffers", str(buffers), "--rounds", str(rounds),
+    """A program with that part of the card. With --reserve it asks the driver's functions for its memory, which the linked runtime
+    does not hand out."""
+    program = [binary("slatectl"), "run", "--", binary("static", "tenant")] if "--reserve" in words else [binary("slate", "tenant")]
+    return [*program, "--mib", "%g" % (part * CARD), "--buffers", str(buffers), "--rounds", str(rounds),
             "--seed", str(seed), *map(str, words)]
 
 
@@ -101,6 +103,22 @@ class MemoryTest(SlateTestCase):
         self.all_right(daemon, tenant(2, "--touch", 2, buffers=8, rounds=2 * ROUNDS))
         self.assert_moved(daemon)
         self.assertEqual(daemon.status()["totals"]["faults"], 0)
+        self.stop(daemon)
+
+    def test_memory_that_programs_map_themselves(self):
+        daemon = self.small()
+        self.all_right(daemon, *(tenant(0.6, "--reserve", "--gap_ms", 20, seed=seed) for seed in range(3)))
+        self.assert_moved(daemon)
+        self.assertNotIn("kernels reach the rest in the host's memory", daemon.log_text())
+        self.all_right(daemon, tenant(1.3, "--reserve", buffers=8))
+        self.assertIn("kernels reach the rest in the host's memory", daemon.log_text(), "a launch may reach all of a reservation")
+        self.stop(daemon)
+
+    def test_memory_that_programs_map_themselves_moves_before_every_command(self):
+        with EVICT:
+            daemon = self.small()
+        self.all_right(daemon, tenant(0.3, "--reserve", "--expect_zeros", rounds=3), tenant(0.3, "--reserve", rounds=3, seed=2))
+        self.assert_moved(daemon)
         self.stop(daemon)
 
     def test_three_programs_of_60_percent(self):
