@@ -12,6 +12,7 @@
 #include "injector/fence/fence_table.h"
 #include "injector/fence/loops.h"
 #include "injector/fence/moves.h"
+#include "injector/fence/shared_use.h"
 #include "injector/forms/placed_variables.h"
 
 namespace slate::injector {
@@ -106,18 +107,16 @@ class Planner {
                                                         : std::span<const TabledVariable>()),
         limits_(flow_, addresses_),
         moves_(function, registers_, addresses_) {
-    if (options.is_bounded) {
+    if (options.is_bounded)
       finder_.emplace(function, flow_, registers_, addresses_, options.launch);
-      shared_.emplace(module, function,
-                      options.launch == nullptr ? 0 : options.launch->shared_bytes);
-    }
   }
 
   Plan make() {
     find_effects();
     plan_.handles.assign(function_.instructions.size(), false);
     if (!plan_.why_not.empty()) return std::move(plan_);
-    rehearse();
+    if (finder_)
+      shared_.emplace(module_, function_, flow_, registers_, plan_.effects, options_.launch);
     walk();
     std::ranges::stable_sort(plan_.sites, {}, &Site::at);
     count_elements();
@@ -132,20 +131,16 @@ class Planner {
       ++plan_.counts.branches;
     }
     plan_.may_end |= !plan_.sites.empty() || !plan_.waits.empty();
-    if (rehearsal_)
+    if (finder_) {
       clear_shared();
-    else if (has_no_shared() && !claims_.empty())
-      leave_shared();
-    if (finder_) plan_.bounds = finder_->bounds(std::move(claims_));
+      plan_.bounds = finder_->bounds(std::move(claims_));
+    }
     return std::move(plan_);
   }
 
  private:
   void find_effects();
-  void rehearse();
   void clear_shared();
-  bool has_no_shared() const;
-  void leave_shared();
   void walk();
   void count_elements();
   void choose_index(Member& member);
@@ -169,8 +164,6 @@ class Planner {
   std::uint32_t variable_align(const Operand& variable) const;
   std::optional<Access> of_known_size(Access access, std::uint32_t at) const;
   bool is_bounded(const Place& place, const Access& access, std::uint32_t at);
-  bool is_rehearsed(const Access& access, std::uint32_t at);
-  void note_shared(const Access& access, std::uint32_t at, const ptx::Variable* variable);
   std::uint64_t variable_bytes(const Operand& variable, const Access& access) const;
   CheckedAccess checked(const Place& place, const Access& access, std::uint32_t at);
   std::size_t site_for(std::uint32_t at, const Place& place, const Operand* guard, bool is_alone);
@@ -196,11 +189,7 @@ class Planner {
   // Of a bounded copy.
   std::optional<BoundFinder> finder_;
   std::vector<BoundClaim> claims_;
-  std::optional<SharedVariables> shared_;
-  std::optional<Rehearsal> rehearsal_;
-  std::vector<SharedRead> reads_;      // that may be of shared memory
-  std::vector<std::uint32_t> stores_;  // that may go to shared memory
-  bool is_for_block_ = false;          // whether it counts on the launch's block
+  std::optional<SharedUse> shared_;
 };
 
 void Planner::find_effects() {
@@ -220,27 +209,15 @@ void Planner::find_effects() {
   }
 }
 
-/// Of a kernel that has shared memory, with the block of the launch.
-void Planner::rehearse() {
-  if (!finder_ || options_.launch == nullptr || shared_->all().empty() ||
-      shared_->all().size() > SharedVariables::kMost) {
+/// Of a bounded copy: chooses how.
+void Planner::clear_shared() {
+  if (!shared_->is_rehearsed()) {
+    if (!shared_->has_none() || claims_.empty()) return;
+    // What may read shared memory by a generic address finds none.
+    plan_.clearing.is_whole = false;
+    if (may_read_shared(plan_)) claims_.push_back(finder_->has_shared(0));
     return;
   }
-  const bool has_own = std::ranges::any_of(shared_->all(), [](const ptx::Variable* variable) {
-    return variable->name.starts_with(kReservedPrefix);
-  });
-  constexpr std::uint64_t kMost = 1024;  // threads of a block
-  const auto& block = options_.launch->block;
-  std::uint64_t threads = 1;
-  for (const std::uint32_t each : block) threads = std::min(threads * each, kMost + 1);
-  if (has_own || threads == 0 || threads > kMost) return;
-  rehearsal_.emplace(function_, flow_, registers_, *shared_, plan_.effects,
-                     ThreadStep::Index{block[0], block[1], block[2]});
-  if (!rehearsal_->is_complete()) rehearsal_.reset();
-}
-
-/// Chooses how, with the claim that the block is that of the launch if it matters.
-void Planner::clear_shared() {
   std::vector<bool> ends = plan_.handles;
   for (const Site& site : plan_.sites) ends[site.at] = true;
   for (const Wait& wait : plan_.waits) ends[wait.at] = true;
@@ -251,37 +228,7 @@ void Planner::clear_shared() {
       ends[i] = true;
     }
   }
-  const auto& block = options_.launch->block;
-  plan_.clearing =
-      shared_clearing(*shared_, *rehearsal_, stores_, reads_, ends, {block[0], block[1], block[2]});
-  const bool can_name =
-      std::ranges::all_of(plan_.clearing.parts, [&](const SharedClearing::Part& part) {
-        return part.variable->span.end <= entry_of(function_);
-      });
-  if (!can_name) plan_.clearing = {};
-  is_for_block_ |= !plan_.clearing.is_whole && !reads_.empty();
-  for (std::uint32_t axis = 0; is_for_block_ && axis < 3; ++axis)
-    claims_.push_back(finder_->has_threads(axis, block[axis]));
-  if (is_for_block_ && shared_->has_dynamic())
-    claims_.push_back(finder_->has_shared(options_.launch->shared_bytes));
-}
-
-/// Whether the block of a launch like this one has no shared memory.
-bool Planner::has_no_shared() const {
-  const auto is_shared = [](const ptx::Variable& variable) {
-    return variable.space == ptx::Space::kShared;
-  };
-  const bool calls = std::ranges::any_of(
-      function_.instructions, [](const Instruction& each) { return each.opcode == "call"; });
-  return finder_ && options_.launch != nullptr && options_.launch->shared_bytes == 0 && !calls &&
-         std::ranges::none_of(function_.variables, is_shared) &&
-         std::ranges::none_of(module_.variables, is_shared);
-}
-
-/// What may read shared memory by a generic address finds none.
-void Planner::leave_shared() {
-  plan_.clearing.is_whole = false;
-  if (may_read_shared(plan_)) claims_.push_back(finder_->has_shared(0));
+  plan_.clearing = shared_->clearing(ends, *finder_, claims_);
 }
 
 void Planner::walk() {
@@ -638,26 +585,6 @@ std::optional<Access> Planner::of_known_size(Access access, std::uint32_t at) co
   return access;
 }
 
-/// By each thread of a block like the launch's.
-bool Planner::is_rehearsed(const Access& access, std::uint32_t at) {
-  const bool may_be = access.space == MemorySpace::kShared || access.space == MemorySpace::kGeneric;
-  if (!rehearsal_ || !may_be || access.amount != nullptr || !rehearsal_->at(at).is_within)
-    return false;
-  is_for_block_ = true;
-  return true;
-}
-
-/// `variable`: that the access stays in; null: it may go anywhere.
-void Planner::note_shared(const Access& access, std::uint32_t at, const ptx::Variable* variable) {
-  const bool may_be = access.space == MemorySpace::kShared || access.space == MemorySpace::kGeneric;
-  if (!rehearsal_ || !may_be) return;
-  if (variable != nullptr && variable->space != ptx::Space::kShared) return;
-  if (only_stores(function_.instructions[at], plan_.effects[at]))
-    stores_.push_back(at);
-  else
-    reads_.push_back({.at = at, .variable = variable});
-}
-
 /// Where the claims that are added for it hold.
 bool Planner::is_bounded(const Place& place, const Access& any_access, std::uint32_t at) {
   const auto known = finder_ ? of_known_size(any_access, at) : std::nullopt;
@@ -686,7 +613,7 @@ bool Planner::is_bounded(const Place& place, const Access& any_access, std::uint
   if (!claim_all(wanted)) return false;
   // All else lies in the main extent, or is a variable outside of the module.
   if (value.variable != nullptr && value.variable->parts.empty())
-    note_shared(any_access, at, variable_named(module_, function_, *value.variable));
+    shared_->note(any_access, at, variable_named(module_, function_, *value.variable));
   return true;
 }
 
@@ -764,7 +691,8 @@ void Planner::add(std::uint32_t at, const Access& access) {
   ++plan_.counts.accesses;
   Place place = place_of(address, at);
   if (is_proven(place, access) || is_in_copies(place, access) || is_in_table(place, access, at)) {
-    if (!place.number) note_shared(access, at, variable_named(module_, function_, *place.base));
+    if (shared_ && !place.number)
+      shared_->note(access, at, variable_named(module_, function_, *place.base));
     ++plan_.counts.proven;
     earliest_ = 0;
     return;
@@ -788,8 +716,8 @@ void Planner::add(std::uint32_t at, const Access& access) {
     earliest_ = 0;
     return;
   }
-  note_shared(access, at, nullptr);
-  if (is_rehearsed(access, at)) {
+  if (shared_) shared_->note(access, at, nullptr);
+  if (shared_ && shared_->stays_within(access, at)) {
     ++plan_.counts.bounded;
     return;
   }
