@@ -60,7 +60,7 @@ class ClientChannel {
   /// Connects to the daemon on `runtime_dir` and maps the session's segment. Waits until then.
   /// Errors: as connect_to_daemon() and Segment::from_fd().
   static Result<std::unique_ptr<ClientChannel>> connect(const std::string& runtime_dir,
-                                                        std::chrono::milliseconds timeout,
+                                                        const Patience& patience,
                                                         const Wishes& wishes = {});
   ClientChannel(Connection connection, Segment segment);
 

@@ -59,9 +59,9 @@ class Counted {
 }  // namespace
 
 Result<std::unique_ptr<ClientChannel>> ClientChannel::connect(const std::string& runtime_dir,
-                                                              std::chrono::milliseconds timeout,
+                                                              const Patience& patience,
                                                               const Wishes& wishes) {
-  auto connection = connect_to_daemon(runtime_dir, HelloKind::kSession, timeout, wishes);
+  auto connection = connect_to_daemon(runtime_dir, HelloKind::kSession, patience, wishes);
   if (!connection) return std::unexpected(connection.error());
   if (!connection->segment)
     return fail(ErrorCode::kProtocol, "slated's Welcome came without its descriptors");

@@ -324,22 +324,46 @@ Hello hello_of(HelloKind kind, const Wishes& wishes) {
   return hello;
 }
 
-/// Milliseconds until a moment; 0 once it has passed.
-int left_ms(std::int64_t deadline_ns) {
-  return static_cast<int>(
-      std::clamp<std::int64_t>((deadline_ns - now_ns()) / 1'000'000, 0, 60'000));
-}
+/// A wait for the daemon that has begun.
+class Wait {
+ public:
+  explicit Wait(const Patience& patience)
+      : patience_(patience),
+        end_ns_(now_ns() + patience.timeout.count() * 1'000'000),
+        tell_ns_(now_ns() + patience.tell_after.count() * 1'000'000) {}
+
+  bool is_over() const { return until_ms(end_ns_) == 0; }
+  /// Milliseconds until the end, or until the program is told. It is told here.
+  int left_ms() {
+    if (patience_.tell && !has_told_) {
+      if (const int left = until_ms(tell_ns_); left > 0) return std::min(left, until_ms(end_ns_));
+      has_told_ = true;
+      patience_.tell();
+    }
+    return until_ms(end_ns_);
+  }
+
+ private:
+  /// 0 once it has passed.
+  static int until_ms(std::int64_t moment_ns) {
+    return static_cast<int>(
+        std::clamp<std::int64_t>((moment_ns - now_ns()) / 1'000'000, 0, 60'000));
+  }
+
+  const Patience& patience_;
+  const std::int64_t end_ns_, tell_ns_;
+  bool has_told_ = false;
+};
 
 /// The socket, connected. Nothing: the daemon's queue is full.
-Result<std::optional<UniqueFd>> try_connect(const std::string& runtime_dir,
-                                            std::int64_t deadline_ns) {
+Result<std::optional<UniqueFd>> try_connect(const std::string& runtime_dir, Wait& wait) {
   const auto address = address_of(meeting_path(runtime_dir));
   if (!address) return std::unexpected(address.error());
   UniqueFd socket = make_socket();
   if (!socket) return fail_errno("making a socket");
   // The kernel lets those who wait for room in the queue in by turns.
-  const int wait = std::max(left_ms(deadline_ns), 1);
-  const timeval limit{wait / 1000, wait % 1000 * 1000};
+  const int left = std::max(wait.left_ms(), 1);
+  const timeval limit{left / 1000, left % 1000 * 1000};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof(*address)) == 0)
     return socket;
@@ -351,7 +375,7 @@ Result<std::optional<UniqueFd>> try_connect(const std::string& runtime_dir,
 }
 
 /// Waits for the answer. Nothing: none came in time, or the daemon hung up without one.
-Result<std::optional<Connection>> await_welcome(UniqueFd socket, std::int64_t deadline_ns) {
+Result<std::optional<Connection>> await_welcome(UniqueFd socket, Wait& wait) {
   Connection connection;
   const iovec piece{&connection.welcome, sizeof(connection.welcome)};
   while (true) {
@@ -372,35 +396,34 @@ Result<std::optional<Connection>> await_welcome(UniqueFd socket, std::int64_t de
       connection.socket = std::move(socket);
       return connection;
     }
-    const int left = left_ms(deadline_ns);
-    if (left == 0) return std::nullopt;
+    if (wait.is_over()) return std::nullopt;
     pollfd poller{socket.get(), POLLIN, 0};
-    ::poll(&poller, 1, left);
+    ::poll(&poller, 1, wait.left_ms());
   }
 }
 
 /// One try. Nothing: it is worth another one.
 Result<std::optional<Connection>> try_to_meet(const std::string& runtime_dir, const Hello& hello,
-                                              std::int64_t deadline_ns) {
-  auto socket = try_connect(runtime_dir, deadline_ns);
+                                              Wait& wait) {
+  auto socket = try_connect(runtime_dir, wait);
   if (!socket) return std::unexpected(socket.error());
   if (!*socket) return std::nullopt;
   const iovec piece{const_cast<Hello*>(&hello), sizeof(hello)};
   if (!send_packet((*socket)->get(), {&piece, 1})) return std::nullopt;
-  return await_welcome(std::move(**socket), deadline_ns);
+  return await_welcome(std::move(**socket), wait);
 }
 
 }  // namespace
 
 Result<Connection> connect_to_daemon(const std::string& runtime_dir, HelloKind kind,
-                                     std::chrono::milliseconds timeout, const Wishes& wishes) {
+                                     const Patience& patience, const Wishes& wishes) {
   constexpr int kFirstPauseMs = 5, kLastPauseMs = 500;
   if (auto ok = check_owners(runtime_dir); !ok) return std::unexpected(ok.error());
   const Hello hello = hello_of(kind, wishes);
-  const std::int64_t deadline_ns = now_ns() + timeout.count() * 1'000'000;
+  Wait wait(patience);
   std::string why = "it is silent, or has too many visitors";
   for (int pause = kFirstPauseMs;; pause = std::min(2 * pause, kLastPauseMs)) {
-    auto met = try_to_meet(runtime_dir, hello, deadline_ns);
+    auto met = try_to_meet(runtime_dir, hello, wait);
     if (!met) return std::unexpected(met.error());
     if (*met) {
       const Welcome& welcome = (*met)->welcome;
@@ -409,11 +432,12 @@ Result<Connection> connect_to_daemon(const std::string& runtime_dir, HelloKind k
       if (welcome.come_again == 0)
         return fail(static_cast<ErrorCode>(welcome.status), "slated refused: " + why);
     }
-    if (left_ms(deadline_ns) == 0) {
+    if (wait.is_over()) {
       return fail(ErrorCode::kInitialization, "slated did not answer within " +
-                                                  std::to_string(timeout.count()) + " ms: " + why);
+                                                  std::to_string(patience.timeout.count()) +
+                                                  " ms: " + why);
     }
-    ::poll(nullptr, 0, std::min(pause, left_ms(deadline_ns)));
+    ::poll(nullptr, 0, std::min(pause, wait.left_ms()));
   }
 }
 

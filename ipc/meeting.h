@@ -7,10 +7,12 @@
 
 #include <array>
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/device_info.h"
@@ -116,13 +118,26 @@ struct Wishes {
   std::optional<std::int32_t> priority;
   std::optional<std::uint64_t> memory = {};  // the most device memory, in bytes
 };
+/// How long a program waits for the daemon, and what it does once the wait takes long.
+struct Patience {
+  template <typename Rep, typename Period>
+  Patience(std::chrono::duration<Rep, Period> longest)  // NOLINT: most callers have no more to say
+      : timeout(longest) {}
+  Patience(std::chrono::milliseconds longest, std::chrono::milliseconds usual,
+           std::function<void()> say)
+      : timeout(longest), tell_after(usual), tell(std::move(say)) {}
+
+  std::chrono::milliseconds timeout;
+  std::chrono::milliseconds tell_after{0};
+  std::function<void()> tell;  // called once, after `tell_after`; empty: nothing is
+};
 /// Connects, sends Hello and waits for Welcome. When the daemon has too many visitors it tries
-/// again, after ever longer pauses, for `timeout` in all. Errors:
+/// again, after ever longer pauses, until the patience ends. Errors:
 /// - kInitialization: no daemon listens, no answer came in time, or the runtime directory belongs
 ///   to neither root nor this user;
 /// - the daemon's own code and message when it refuses.
 Result<Connection> connect_to_daemon(const std::string& runtime_dir, HelloKind kind,
-                                     std::chrono::milliseconds timeout, const Wishes& wishes = {});
+                                     const Patience& patience, const Wishes& wishes = {});
 
 /// The shared memory `id`, which the daemon has sent already. The last one that came counts: an
 /// engine may have died between sending memory and saying so. Requires: the caller asks for one at

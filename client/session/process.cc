@@ -14,8 +14,9 @@
 namespace slate::client {
 namespace {
 
+/// An engine that starts beside several others took 12 s (H200). Without a daemon there is no wait.
 std::chrono::milliseconds connect_timeout() {
-  constexpr int kDefaultMs = 10'000;
+  constexpr int kDefaultMs = 60'000;
   int value = kDefaultMs;
   if (const char* text = std::getenv("SLATE_CONNECT_TIMEOUT_MS")) {
     const char* end = text + std::strlen(text);
@@ -51,7 +52,11 @@ Result<Session*> Process::connect() {
   MutexLock lock(mutex_);
   if (Session* known = session_.load(std::memory_order_acquire)) return known;
   if (refusal_) return std::unexpected(*refusal_);
-  auto made = Session::open(ipc::runtime_directory(), connect_timeout(), sessions_made_ + 1);
+  constexpr std::chrono::seconds kUsual{5};
+  const ipc::Patience patience(connect_timeout(), kUsual, [] {
+    say("slated has not answered for 5 s: its engine may be starting. This program waits on.");
+  });
+  auto made = Session::open(ipc::runtime_directory(), patience, sessions_made_ + 1);
   if (!made) {
     refusal_ = made.error();
     // Whatever kept us from a session, to the program CUDA did not initialise.

@@ -17,9 +17,9 @@ void say_end(const Error& error) {
 }  // namespace
 
 Result<std::unique_ptr<Session>> Session::open(const std::string& runtime_dir,
-                                               std::chrono::milliseconds timeout,
+                                               const ipc::Patience& patience,
                                                std::uint64_t serial) {
-  auto channel = ipc::ClientChannel::connect(runtime_dir, timeout, environment_wishes());
+  auto channel = ipc::ClientChannel::connect(runtime_dir, patience, environment_wishes());
   if (!channel) return std::unexpected(channel.error());
   return std::make_unique<Session>(std::move(*channel), serial);
 }

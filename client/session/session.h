@@ -12,7 +12,6 @@
 //   the channel's
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -46,8 +45,7 @@ class Session {
  public:
   /// Connects. `serial` distinguishes the process's sessions.
   static Result<std::unique_ptr<Session>> open(const std::string& runtime_dir,
-                                               std::chrono::milliseconds timeout,
-                                               std::uint64_t serial);
+                                               const ipc::Patience& patience, std::uint64_t serial);
   Session(std::unique_ptr<ipc::ClientChannel> channel, std::uint64_t serial);
   ~Session();
 

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -254,6 +255,36 @@ TEST_F(MeetingTest, ASilentDaemonTimesOut) {
   auto connection = connect_to_daemon(directory_, HelloKind::kSession, milliseconds(100));
   ASSERT_FALSE(connection);
   EXPECT_EQ(connection.error().code, ErrorCode::kInitialization);
+}
+
+TEST_F(MeetingTest, AProgramIsToldOnceThatItsWaitTakesLong) {
+  auto point = MeetingPoint::create(directory_, Guests::kOwnUser);
+  std::atomic<int> told = 0;
+  const Patience patience(milliseconds(5000), milliseconds(20), [&told] { ++told; });
+  Result<Connection> connection = fail(ErrorCode::kInternal, "");
+  std::thread client(
+      [&] { connection = connect_to_daemon(directory_, HelloKind::kControl, patience); });
+  const Visitor visitor = next(*point);
+  while (told == 0) std::this_thread::sleep_for(milliseconds(1));
+  std::this_thread::sleep_for(milliseconds(50));
+  EXPECT_TRUE(hello_of(visitor));
+  EXPECT_TRUE(send_welcome(visitor.socket.get(), Welcome{}));
+  client.join();
+  EXPECT_TRUE(connection) << "it waits on: " << connection.error().message;
+  EXPECT_EQ(told, 1);
+}
+
+TEST_F(MeetingTest, AnAnswerThatComesSoonTellsNothing) {
+  auto point = MeetingPoint::create(directory_, Guests::kOwnUser);
+  const Patience patience(milliseconds(5000), milliseconds(5000), [] { ADD_FAILURE(); });
+  Result<Connection> connection = fail(ErrorCode::kInternal, "");
+  std::thread client(
+      [&] { connection = connect_to_daemon(directory_, HelloKind::kControl, patience); });
+  const Visitor visitor = next(*point);
+  EXPECT_TRUE(hello_of(visitor));
+  EXPECT_TRUE(send_welcome(visitor.socket.get(), Welcome{}));
+  client.join();
+  EXPECT_TRUE(connection);
 }
 
 TEST_F(MeetingTest, AStrangersDirectoryIsNotUsedWhereAnybodyCanMakeOne) {
