@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
-#include <compare>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 namespace slate::daemon {
 
@@ -21,7 +21,10 @@ struct Domain {
   Kind kind = Kind::kCommon;
   std::uint32_t number = 0;  // uid or gid
 
-  auto operator<=>(const Domain&) const = default;
+  bool operator==(const Domain&) const = default;
+  bool operator<(const Domain& other) const {
+    return std::pair(kind, number) < std::pair(other.kind, other.number);
+  }
 };
 
 inline std::string domain_name(const Domain& domain) {
