@@ -73,9 +73,18 @@ class Choice {
              std::tuple(b->priority, b->turn, b->session);
     });
     for (const SessionMemory* each : at_work) {
-      if (short_ > 0 && has_to_go(*each, bytes)) leave(*each, each->movable);
+      if (short_ == 0) break;
+      if (has_to_go(*each, bytes)) {
+        leave(*each, each->movable);
+      } else {
+        decision_.holders.push_back(each->session);
+      }
     }
-    if (short_ > 0) decision_.leave.clear();
+    if (short_ > 0) {
+      decision_.leave.clear();
+    } else {
+      decision_.holders.clear();
+    }
   }
 
   bool has_to_go(const SessionMemory& session, std::uint64_t bytes) {

@@ -53,7 +53,8 @@ struct MemoryDecision {
   std::optional<std::uint64_t> next;  // the session that may take memory as room comes
   std::uint64_t beyond = 0;           // bytes of what it lacks for which there can never be room
   std::vector<MemoryLeave> leave;
-  Time again = kNever;  // when more may leave, if nothing else happens before
+  std::vector<std::uint64_t> holders;  // sessions whose turns keep the next one from having room
+  Time again = kNever;                 // when more may leave, if nothing else happens before
 };
 
 struct MemoryRules {

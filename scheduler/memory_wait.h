@@ -37,6 +37,8 @@ class MemoryWait {
   /// Whether the next wait begins a turn.
   bool begins_turn() const { return !turn_; }
   std::uint64_t missing() const { return missing_; }
+  /// Whether it has begun to take memory.
+  bool fetches() const { return fetches_; }
   /// Whether all that it waits for has room. It is on its way, and about to be used.
   bool arrives() const { return is_waiting_ && missing_ == 0; }
 

@@ -153,9 +153,17 @@ std::string running_row(const json& session) {
 std::string memory_row(const json& session) {
   const bool waits = flag(session, "waits_for_memory");
   if (number(session, "swapped") == 0 && !waits) return {};
-  return fmt::format("{:>6} {:<20.20} {:>12} {:>12} {:>5}\n", number(session, "id"),
+  std::string whom;
+  if (const auto found = session.find("waits_for"); found != session.end() && found->is_array()) {
+    for (const json& each : *found) {
+      if (each.is_number_unsigned())
+        whom += fmt::format("{}{}", whom.empty() ? "" : ",", each.get<std::uint64_t>());
+    }
+  }
+  if (whom.empty()) whom = waits ? "yes" : "no";
+  return fmt::format("{:>6} {:<20.20} {:>12} {:>12} {:>5} {:>9}\n", number(session, "id"),
                      text(session, "program"), human_bytes(number(session, "resident")),
-                     human_bytes(number(session, "swapped")), waits ? "yes" : "no");
+                     human_bytes(number(session, "swapped")), text(session, "moves"), whom);
 }
 
 }  // namespace
@@ -183,8 +191,8 @@ Result<std::string> status_table(const std::string& json_text) {
            running;
   }
   if (!swapped.empty()) {
-    out += fmt::format("\n{:>6} {:<20} {:>12} {:>12} {:>5}\n", "ID", "PROGRAM", "ON DEVICE",
-                       "ON HOST", "WAITS") +
+    out += fmt::format("\n{:>6} {:<20} {:>12} {:>12} {:>5} {:>9}\n", "ID", "PROGRAM", "ON DEVICE",
+                       "ON HOST", "MOVES", "WAITS FOR") +
            swapped;
   }
   return out;

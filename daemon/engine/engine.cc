@@ -47,6 +47,10 @@ nlohmann::json to_json(const SessionStatus& status) {
           {"resident", status.places.on_device},
           {"swapped", status.places.on_host},
           {"waits_for_memory", status.places.waits},
+          {"moves", status.places.leaves  ? nlohmann::json("out")
+                    : status.places.comes ? nlohmann::json("in")
+                                          : nlohmann::json()},
+          {"waits_for", status.places.waits_for},
           {"launches", status.launches},
           {"launches_running", status.launches_running},
           {"copies", status.copies},

@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -18,6 +19,8 @@ std::string_view phase_name(SessionPhase phase);
 struct MemoryPlaces {
   std::uint64_t on_device = 0, on_host = 0;  // bytes
   bool waits = false;                        // whether a command waits for memory on the device
+  bool leaves = false, comes = false;        // whether memory is on its way
+  std::vector<std::uint64_t> waits_for{};    // sessions, as Residency::Motion has them
 };
 
 /// For `slatectl status`.

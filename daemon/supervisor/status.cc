@@ -123,6 +123,16 @@ json engines_json(const StatusFacts& facts, const Registry& registry) {
   return engines;
 }
 
+/// Of the sessions that it waits for, only the user's own are named.
+void hide_others(json& session, const Registry& registry, std::uint32_t uid) {
+  json own = json::array();
+  for (const json& each : session.value("waits_for", json::array())) {
+    const auto found = registry.sessions().find(each.get<std::uint64_t>());
+    if (found != registry.sessions().end() && found->second.uid == uid) own.push_back(each);
+  }
+  if (session.contains("waits_for")) session["waits_for"] = std::move(own);
+}
+
 }  // namespace
 
 std::string status_text(const StatusFacts& facts, const Registry& registry,
@@ -138,7 +148,10 @@ std::string status_text(const StatusFacts& facts, const Registry& registry,
     if (const auto part = parts.find(id); part != parts.end()) session.update(part->second);
     if (record.is_suspended) session["state"] = state_name(record);  // whatever its engine says
     launches += session.value("launches", 0ull);
-    if (facts.only_of && record.uid != *facts.only_of) continue;
+    if (facts.only_of) {
+      if (record.uid != *facts.only_of) continue;
+      hide_others(session, registry, *facts.only_of);
+    }
     add_to_user(users, record, session);
     sessions.push_back(std::move(session));
   }

@@ -256,6 +256,22 @@ class MemoryTest(SlateTestCase):
         self.assert_moved(daemon)
         self.stop(daemon)
 
+    def test_a_status_says_whom_a_session_waits_for(self):
+        daemon = self.small()
+        programs = [daemon.start(tenant(0.6, rounds=100 * ROUNDS, seed=seed)) for seed in range(2)]
+        for program in programs:
+            self.addCleanup(program.kill)
+
+        def one_waits_for_the_other():
+            sessions = {each["id"]: each for each in daemon.status()["sessions"]}
+            return any(set(each["waits_for"]) == sessions.keys() - {each["id"]} for each in sessions.values() if each["waits_for_memory"])
+
+        daemon.wait_for(one_waits_for_the_other, 60, "no session waits for the other one")
+        for program in programs:
+            program.kill()
+            program.communicate()
+        self.stop(daemon)
+
     # What there is not enough of.
 
     def test_only_an_allocation_fails_when_the_host_budget_is_used_up(self):

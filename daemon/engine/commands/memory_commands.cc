@@ -1,6 +1,7 @@
 #include "daemon/engine/commands/memory_commands.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace slate::daemon {
 
@@ -87,9 +88,13 @@ MemoryPlaces MemoryCommands::places() const {
   if (manager == nullptr) return {};
   SegmentBacking* const backing = manager->backing();
   if (backing == nullptr) return {.on_device = manager->charged()};
+  Residency::Motion motion = backing->residency().motion(backing->tenant());
   return {.on_device = backing->tenant().on_device(),
           .on_host = backing->on_host(),
-          .waits = backing->tenant().waits()};
+          .waits = backing->tenant().waits(),
+          .leaves = motion.leaves,
+          .comes = motion.comes,
+          .waits_for = std::move(motion.waits_for)};
 }
 
 Result<void> MemoryCommands::on(const Call<CommandType::kMemoryAllocate>& call) {

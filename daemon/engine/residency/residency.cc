@@ -36,6 +36,19 @@ Residency::Counts Residency::counts() const {
   return counts;
 }
 
+Residency::Motion Residency::motion(const Tenant& tenant) const {
+  const MutexLock lock(mutex_);
+  Motion motion{.leaves = tenant.leaving_ > 0, .comes = tenant.wait_.fetches()};
+  if (!tenant.wait_.is_waiting() || tenant.wait_.arrives()) return motion;
+  for (const auto& each : tenants_) {
+    if (each.get() != &tenant && each->leaving_ > 0)
+      motion.waits_for.push_back(each->spec_.session);
+  }
+  if (!motion.waits_for.empty() || !next_) return motion;
+  motion.waits_for = *next_ == tenant.spec_.session ? holders_ : std::vector{*next_};
+  return motion;
+}
+
 std::shared_ptr<Residency::Tenant> Residency::enter(TenantSpec spec) {
   auto tenant = std::make_shared<Tenant>(std::move(spec), Clock::now());
   const MutexLock lock(mutex_);
@@ -274,6 +287,8 @@ scheduler::MemoryDecision Residency::decide() {
                                      .bytes_per_ms = rates_.bytes_per_ms(),
                                      .overhead = settings_.overhead};
   auto decision = scheduler::decide_memory(sessions, rules, now);
+  next_ = decision.next;
+  holders_ = decision.holders;
   if (!may_ask(decision)) {
     decision.leave.clear();
     decision.again = std::min(decision.again, Clock::now() + kHostLook);

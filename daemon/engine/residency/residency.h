@@ -90,6 +90,14 @@ class Residency {
   const Settings& settings() const { return settings_; }
   Counts counts() const;
 
+  /// What happens to a session's memory, for the status. Any thread.
+  struct Motion {
+    bool leaves = false, comes = false;
+    /// The sessions whose memory has to leave first; else those whose turn it is, or comes first.
+    std::vector<std::uint64_t> waits_for{};
+  };
+  Motion motion(const Tenant& tenant) const;
+
   std::shared_ptr<Tenant> enter(TenantSpec spec);
   /// Requires: nothing is charged.
   void leave(const std::shared_ptr<Tenant>& tenant);
@@ -167,6 +175,9 @@ class Residency {
   std::uint64_t unknown_ SLATE_GUARDED_BY(mutex_) = 0;  // bytes of note_full()
   std::uint32_t waiting_ SLATE_GUARDED_BY(mutex_) = 0;  // sessions
   scheduler::ExchangeRates rates_ SLATE_GUARDED_BY(mutex_);
+  // Of the newest decision.
+  std::optional<std::uint64_t> next_ SLATE_GUARDED_BY(mutex_);
+  std::vector<std::uint64_t> holders_ SLATE_GUARDED_BY(mutex_);
   std::optional<scheduler::Time> host_full_ SLATE_GUARDED_BY(mutex_);  // newest note_host_full()
   scheduler::Time host_full_since_ SLATE_GUARDED_BY(mutex_){};
   Counts counts_ SLATE_GUARDED_BY(mutex_);

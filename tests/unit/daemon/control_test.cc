@@ -545,6 +545,7 @@ TEST_F(ControlTest, UsersSeeOnlyWhatIsTheirsWhereTheStatusIsPrivate) {
               const bool one_only = sessions.size() == 1 && sessions[0]["uid"] == kSomebody &&
                                     (*status)["users"].size() == 1;
               if (!one_only || !(*status)["arrangement"].is_null()) return 2;
+              if (sessions[0]["waits_for"] != json::array({(*own)->session()})) return 4;
               ControlRequest request;
               request.verb = ControlVerb::kProfile;
               const auto profile = ask(request);
@@ -554,6 +555,7 @@ TEST_F(ControlTest, UsersSeeOnlyWhatIsTheirsWhereTheStatusIsPrivate) {
   const auto all = ask({});
   ASSERT_TRUE(all);
   EXPECT_EQ((*all)["sessions"][0]["uid"], 0) << "root sees all";
+  EXPECT_EQ((*all)["sessions"][0]["waits_for"], json::array({roots->session(), 2}));
 }
 
 TEST_F(ControlTest, AUserMayChooseWithinTheAdministratorsLimits) {

@@ -62,8 +62,12 @@ class FakeEngine {
         sessions_[header.session]["stays"] = true;
         return true;
       case LinkType::kStatusRequest: {
-        json sessions = json::array();
-        for (const auto& [id, session] : sessions_) sessions.push_back(session);
+        json sessions = json::array(), all = json::array();
+        for (const auto& [id, session] : sessions_) all.push_back(id);
+        for (const auto& [id, session] : sessions_) {
+          sessions.push_back(session);
+          sessions.back()["waits_for"] = all;
+        }
         const json report = {{"sessions", sessions}, {"policy", "none"}};
         return link_.send_report(header.number, report.dump()).has_value();
       }

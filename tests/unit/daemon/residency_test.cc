@@ -451,6 +451,38 @@ TEST_F(ResidencyTest, ABusySessionIsAskedOnceItsTurnIsOver) {
   residency.leave(waiter);
 }
 
+TEST_F(ResidencyTest, TheStatusSaysWhomASessionWaitsFor) {
+  using Sessions = std::vector<std::uint64_t>;
+  Residency residency(device_, settings(0.0005), {.pinned = 0, .directory = "", .chunk = 2 * kMiB});
+  const auto enter_as = [&](std::uint64_t session, bool busy) {
+    return residency.enter({.session = session, .wake = {}, .busy = [busy] { return busy; }});
+  };
+  const auto busy = enter_as(1, true), waiter = enter_as(2, false), later = enter_as(3, false);
+  residency.take_anyway(*busy, kCapacity);
+  EXPECT_TRUE(residency.motion(*waiter).waits_for.empty());
+  residency.begin_wait(*waiter, 8 * kMiB, 0);
+  residency.begin_wait(*later, 8 * kMiB, 0);
+  EXPECT_EQ(residency.take(*waiter, 8 * kMiB, 0ms), Residency::Taken::kNotYet);
+  EXPECT_EQ(residency.motion(*waiter).waits_for, Sessions{1}) << "it is its turn";
+  EXPECT_EQ(residency.motion(*later).waits_for, Sessions{2}) << "that one comes first";
+  EXPECT_TRUE(residency.motion(*busy).waits_for.empty());
+  EXPECT_FALSE(residency.motion(*busy).leaves);
+  while (!residency.motion(*busy).leaves)
+    EXPECT_EQ(residency.take(*waiter, 8 * kMiB, 100ms), Residency::Taken::kNotYet);
+  EXPECT_EQ(residency.motion(*waiter).waits_for, Sessions{1}) << "it leaves";
+  EXPECT_EQ(residency.motion(*later).waits_for, Sessions{1});
+  residency.give(*busy, 8 * kMiB, true);
+  EXPECT_EQ(residency.take(*waiter, 4 * kMiB, 60s), Residency::Taken::kYes);
+  EXPECT_TRUE(residency.motion(*waiter).comes);
+  EXPECT_EQ(residency.take(*waiter, 4 * kMiB, 60s), Residency::Taken::kYes);
+  EXPECT_TRUE(residency.motion(*waiter).waits_for.empty()) << "all of it has room";
+  for (const auto& each : {waiter, later}) residency.end_wait(*each);
+  EXPECT_FALSE(residency.motion(*waiter).comes);
+  residency.give(*busy, 8 * kMiB, false);
+  residency.give(*waiter, 8 * kMiB, false);
+  for (const auto& each : {busy, waiter, later}) residency.leave(each);
+}
+
 TEST_F(ResidencyTest, WhatIsLockedIsNotAskedFor) {
   const auto holder = with(kCapacity), waiter = enter();
   residency_.lock(*holder, 12 * kMiB);

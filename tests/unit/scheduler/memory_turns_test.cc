@@ -65,6 +65,16 @@ TEST(MemoryTurnsTest, ATurnLastsUntilItsExchangeIsWorthIt) {
   EXPECT_EQ(after.leave[0].bytes, 20u) << "no more than is needed";
 }
 
+TEST(MemoryTurnsTest, SessionsInTheirTurnsKeepTheNextOneFromHavingRoom) {
+  std::vector<SessionMemory> sessions{working(1, 60, 0, 399), waiting(2, 60, 1)};
+  EXPECT_EQ(decide_memory(sessions, rules(), at(399)).holders, std::vector<std::uint64_t>{1});
+  EXPECT_TRUE(decide_memory(sessions, rules(), at(400)).holders.empty()) << "it leaves";
+  sessions = {working(1, 40, 0, 1499), working(3, 40, 300, 1499), waiting(2, 90, 1)};
+  const auto decision = decide_memory(sessions, rules(), at(1500));
+  EXPECT_EQ(decision.holders, std::vector<std::uint64_t>{3}) << "of the other one the turn is over";
+  EXPECT_TRUE(decision.leave.empty()) << "in vain";
+}
+
 TEST(MemoryTurnsTest, TurnsAreInProportionToWeights) {
   std::vector<SessionMemory> sessions{working(1, 60, 0, 399), waiting(2, 60, 1)};
   sessions[0].weight = 2;

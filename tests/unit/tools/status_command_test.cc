@@ -67,7 +67,7 @@ TEST(StatusTableTest, MemoryBeyondTheDeviceIsShown) {
       "moved_in":1048576},
     "sessions":[
       {"id":3,"program":"train","resident":42949672960,"swapped":8589934592,
-        "waits_for_memory":true},
+        "waits_for_memory":true,"moves":"in","waits_for":[5,6]},
       {"id":4,"program":"waits","resident":0,"swapped":0,"waits_for_memory":true},
       {"id":5,"program":"idle","resident":1024,"swapped":2048,"waits_for_memory":false},
       {"id":6,"program":"whole","resident":4096,"swapped":0,"waits_for_memory":false}]})");
@@ -75,10 +75,10 @@ TEST(StatusTableTest, MemoryBeyondTheDeviceIsShown) {
   for (const char* part :
        {"swap      63.0 GiB of 64.0 GiB on the device, 16.0 GiB of 32.0 GiB on the host, "
         "moved 1.0 TiB out, 1.0 MiB in\n",
-        "ID PROGRAM                 ON DEVICE      ON HOST WAITS\n",
-        "     3 train                    40.0 GiB      8.0 GiB   yes\n",
-        "     4 waits                         0 B          0 B   yes\n",
-        "     5 idle                      1.0 KiB      2.0 KiB    no\n"}) {
+        "ID PROGRAM                 ON DEVICE      ON HOST MOVES WAITS FOR\n",
+        "     3 train                    40.0 GiB      8.0 GiB    in       5,6\n",
+        "     4 waits                         0 B          0 B     -       yes\n",
+        "     5 idle                      1.0 KiB      2.0 KiB     -        no\n"}) {
     EXPECT_NE(table->find(part), std::string::npos) << part << " in\n" << *table;
   }
   EXPECT_EQ(table->find("4.0 KiB"), std::string::npos) << "all of it is on the device";
