@@ -16,7 +16,7 @@ import time
 from harness_options import make_parser, parse
 
 parser = make_parser(__doc__)
-parser.add_argument("--seconds", type=float, default=2, help="of each program's kernels, alone")
+parser.add_argument("--seconds", type=float, default=1, help="of each program's kernels, alone")
 parser.add_argument("--rounds", type=int, default=2, help="of each pair in each way; the fastest counts")
 parser.add_argument("--ways", nargs="*", help="only these")
 parser.add_argument("--json", help="file for the rows")
@@ -126,21 +126,24 @@ def measure(way, names):
     return {"gain": sum(walls) / best[0], "shares": best[1], "seconds": best[0]}
 
 
+def note(row):
+    """Keeps the row at once, as the next one may never come."""
+    if arguments.json:
+        with open(arguments.json, "a") as file:
+            file.write(json.dumps(row) + "\n")
+
+
 def main():
-    rows = []
     for kind in arguments.ways or WAYS:
         try:
             with WAYS[kind]() as way:
                 for pair in arguments.pairs:
                     row = {"way": kind, "pair": pair, **measure(way, pair.split("+"))}
-                    rows.append(row)
+                    note(row)
                     print("%-22s %-22s gain %.2f  shares %.2f %.2f" % (kind, pair, row["gain"], *row["shares"]), flush=True)
         except Exception as error:  # another way may work
             print("%-22s does not work: %s" % (kind, str(error)[-600:]), flush=True)
-            rows.append({"way": kind, "error": str(error)[-2000:]})
-    if arguments.json:
-        with open(arguments.json, "w") as file:
-            file.writelines(json.dumps(row) + "\n" for row in rows)
+            note({"way": kind, "error": str(error)[-2000:]})
     return 0
 
 
