@@ -3,7 +3,9 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <future>
 
+#include "daemon/engine/host_pages.h"
 #include "daemon/engine/own_copies.h"
 #include "ipc/shared_memory.h"
 
@@ -12,6 +14,10 @@ namespace {
 
 /// Bytes of one copy. Its time is far below what a device may take to answer.
 constexpr std::uint64_t kChunk = 64 << 20;
+
+std::uint64_t chunk_at(std::uint64_t offset, std::uint64_t bytes) {
+  return std::min(kChunk, bytes - offset);
+}
 
 /// Shared memory as this process sees it.
 class Mapping {
@@ -38,13 +44,22 @@ Result<void> copy_all(device::Device& device, device::AddressRange range, int me
                       Direction direction) {
   const Mapping mapping(memory, range.bytes);
   if (!mapping.is_there()) return fail_errno("memory of a suspended session");
+  const bool to_host = direction == Direction::kToHost;
+  // Pages of the next chunk are taken while this one is copied.
+  const auto prepare = [&](std::uint64_t offset) {
+    if (!to_host || offset >= range.bytes) return std::future<Result<void>>();
+    return std::async(std::launch::async, take_pages, mapping.at(offset),
+                      chunk_at(offset, range.bytes));
+  };
+  auto prepared = prepare(0);
   OwnCopies copies(device);
   for (std::uint64_t offset = 0; offset < range.bytes; offset += kChunk) {
+    if (const auto taken = to_host ? prepared.get() : Result<void>(); !taken) return taken;
+    prepared = prepare(offset + kChunk);
     const Place on_device = Place::on_device(range.base + offset);
     const Place on_host = Place::on_host(mapping.at(offset));
-    const bool to_host = direction == Direction::kToHost;
     const auto begun = copies.begin(to_host ? on_host : on_device, to_host ? on_device : on_host,
-                                    std::min(kChunk, range.bytes - offset));
+                                    chunk_at(offset, range.bytes));
     if (!begun) return begun;
     if (const auto done = copies.finish(); !done) return done;
   }
@@ -56,8 +71,6 @@ Result<void> copy_all(device::Device& device, device::AddressRange range, int me
 Result<UniqueFd> save_memory(device::Device& device, device::AddressRange range) {
   auto memory = ipc::make_shared_memory("slate-suspended", range.bytes);
   if (!memory) return memory;
-  if (const auto taken = ipc::populate(memory->get(), 0, range.bytes); !taken)
-    return std::unexpected(taken.error());
   const auto copied = copy_all(device, range, memory->get(), Direction::kToHost);
   if (!copied) return std::unexpected(copied.error());
   return memory;

@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <atomic>
 #include <fstream>
 #include <limits>
 #include <optional>
@@ -13,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/sizes.h"
+#include "daemon/engine/host_pages.h"
 #include "ipc/shared_memory.h"
 
 namespace slate::daemon {
@@ -20,10 +20,6 @@ namespace {
 
 /// Extents begin at multiples of it, which is the least that a device maps.
 constexpr std::uint64_t kGrain = 2 << 20;
-/// Threads that take a chunk's pages from the system, which clears them.
-constexpr unsigned kTakers = 4;
-/// Bytes that one of them takes at once.
-constexpr std::uint64_t kStep = 16 << 20;
 
 Result<UniqueFd> make_file(const std::string& directory, std::uint64_t bytes) {
   UniqueFd fd(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
@@ -31,26 +27,6 @@ Result<UniqueFd> make_file(const std::string& directory, std::uint64_t bytes) {
   if (const auto taken = ipc::populate(fd.get(), 0, bytes); !taken)
     return std::unexpected(taken.error());
   return fd;
-}
-
-/// Takes the pages now, by several threads: one writing to the descriptor would keep the others
-/// from it. Errors: kOutOfMemory.
-Result<void> populate(std::byte* memory, std::uint64_t bytes) {
-  const std::uint64_t part = round_up((bytes + kTakers - 1) / kTakers, kGrain);
-  std::atomic<bool> refused{false};
-  std::vector<std::thread> takers;
-  for (std::uint64_t from = 0; from < bytes; from += part) {
-    takers.emplace_back([&refused, at = memory + from, size = std::min(part, bytes - from)] {
-      // In steps, as nobody else in the process can map memory during one.
-      for (std::uint64_t done = 0; done < size && !refused.load(); done += kStep) {
-        const std::uint64_t step = std::min(kStep, size - done);
-        if (::madvise(at + done, step, MADV_POPULATE_WRITE) != 0) refused.store(true);
-      }
-    });
-  }
-  for (std::thread& taker : takers) taker.join();
-  if (refused.load()) return fail(ErrorCode::kOutOfMemory, "the host has no memory for a swap");
-  return {};
 }
 
 /// Bytes that the system could give without taking them from programs; 0: unknown.
@@ -184,7 +160,7 @@ Result<std::shared_ptr<HostPool::Chunk>> HostPool::make_chunk(std::uint64_t byte
   auto chunk = Chunk::map(std::move(*fd), 0, bytes);
   if (!chunk) return chunk;
   if (in_memory) {
-    if (const auto taken = populate((*chunk)->at(0), bytes); !taken)
+    if (const auto taken = take_pages((*chunk)->at(0), bytes); !taken)
       return std::unexpected(taken.error());
   }
   if (may_pin && !(*chunk)->pin(device_))
