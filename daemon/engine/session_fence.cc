@@ -199,7 +199,7 @@ Result<void> SessionFence::write_table() {
     return FenceMemory::Write{slot_->table.base + begin, bytes.subspan(begin, size)};
   };
   const FenceMemory::Write writes[] = {
-      piece(offsetof(FenceTable, ranges), table_->readable * sizeof(FenceRange)),
+      piece(offsetof(FenceTable, ranges), table_->range_count * sizeof(FenceRange)),
       piece(offsetof(FenceTable, handle), table_->handles * sizeof(std::uint64_t)),
       piece(0, offsetof(FenceTable, ended))};
   return memory_->write(writes);
@@ -215,14 +215,14 @@ void SessionFence::take_out(AddressRange range) {
 bool SessionFence::cut_in_table(AddressRange range) {
   const device::Address end = range.base + range.bytes;
   bool cuts = false;
-  const std::uint32_t count = table_->readable;
+  const std::uint32_t count = table_->range_count;
   for (std::uint32_t i = 0; i < count; ++i) {
     FenceRange& each = table_->ranges[i];
     if (each.bytes == 0 || !range.overlaps({each.base, each.bytes})) continue;
     cuts = true;
     const device::Address its_end = each.base + each.bytes;
-    if (its_end > end && table_->readable < FenceTable::kMostRanges)
-      table_->ranges[table_->readable++] = {end, its_end - end};
+    if (its_end > end && table_->range_count < FenceTable::kMostRanges)
+      table_->ranges[table_->range_count++] = {end, its_end - end};
     each.bytes = range.base > each.base ? range.base - each.base : 0;
   }
   return cuts;
@@ -234,7 +234,7 @@ void SessionFence::cut_out(std::span<const AddressRange> ranges) {
   if (ranges.empty()) return;
   ++forgotten_;
   if (table_ == nullptr) return;
-  const std::vector<FenceRange> before(table_->ranges, table_->ranges + table_->readable);
+  const std::vector<FenceRange> before(table_->ranges, table_->ranges + table_->range_count);
   bool cuts_table = false, cuts_extent = false;
   for (const AddressRange& range : ranges) {
     cuts_table |= cut_in_table(range);
@@ -244,8 +244,7 @@ void SessionFence::cut_out(std::span<const AddressRange> ranges) {
   }
   if (!cuts_table && !cuts_extent) return;
   changed_.store(true);
-  table_->writable = table_->readable;
-  if (table_->readable > before.size()) {
+  if (table_->range_count > before.size()) {
     std::vector<FenceRange> after(table_->ranges, table_->ranges + before.size());
     std::ranges::copy(before, table_->ranges);
     (void)write_table();
@@ -307,7 +306,7 @@ void SessionFence::choose_extent(const std::vector<AddressRange>& mapped, bool i
 Result<void> SessionFence::fill_table(const Wanted& wanted, bool idle) {
   Wanted missing = wanted;
   std::span<FenceRange> entries(table_->ranges);
-  for (FenceRange& each : entries.first(table_->readable)) {
+  for (FenceRange& each : entries.first(table_->range_count)) {
     const auto found = missing.find(each.base);
     if (each.bytes == 0) continue;
     if (found != missing.end() && found->second == each.bytes) {
@@ -317,18 +316,17 @@ Result<void> SessionFence::fill_table(const Wanted& wanted, bool idle) {
     }
   }
   if (idle) {
-    const auto used = entries.first(table_->readable);
+    const auto used = entries.first(table_->range_count);
     const auto gone =
         std::ranges::remove_if(used, [](const auto& each) { return each.bytes == 0; });
-    table_->readable = static_cast<std::uint32_t>(used.size() - gone.size());
+    table_->range_count = static_cast<std::uint32_t>(used.size() - gone.size());
   }
   // A range that has grown is there twice until no work is left.
   for (const auto& [base, bytes] : missing) {
-    if (table_->readable == FenceTable::kMostRanges)
+    if (table_->range_count == FenceTable::kMostRanges)
       return fail(ErrorCode::kLimit, "too many ranges of memory for fenced kernels");
-    entries[table_->readable++] = {base, bytes};
+    entries[table_->range_count++] = {base, bytes};
   }
-  table_->writable = table_->readable;
   return {};
 }
 

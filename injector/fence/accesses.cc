@@ -421,6 +421,12 @@ class EffectFinder {
 
 }  // namespace
 
+bool takes_parameter_address(const ptx::Function& function) {
+  return std::ranges::any_of(function.instructions, [](const ptx::Instruction& instruction) {
+    return instruction.opcode == "cvta" && instruction.has("param");
+  });
+}
+
 InstructionEffect effect_of(const ptx::Module& module, const ptx::Function& function,
                             const Instruction& instruction) {
   return EffectFinder(module, function, instruction).find();

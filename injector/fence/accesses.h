@@ -45,6 +45,9 @@ struct InstructionEffect {
   const ptx::Operand* barrier_threads = nullptr;
 };
 
+/// Whether generic addresses of the function's parameters may be in use.
+bool takes_parameter_address(const ptx::Function& function);
+
 /// The effect of an instruction of a function with a body.
 InstructionEffect effect_of(const ptx::Module& module, const ptx::Function& function,
                             const ptx::Instruction& instruction);

@@ -46,8 +46,6 @@ std::string fail_by(Violation kind, std::uint32_t line) {
 constexpr std::string_view kScan = R"(	ld.const.u64 ~ft, [__slate_fence+{2}];
 	setp.eq.u64 ~fq, ~ft, 0;
 	@~fq bra {1};
-	and.b32 ~fw, ~fw, 1;
-	mad.wide.u32 ~ft, ~fw, 4, ~ft;
 	ld.volatile.global.u32 ~fc, [~ft+{3}];
 {0}_scan:
 	.pragma "nounroll";
@@ -262,7 +260,7 @@ std::string CheckText::exact_size(const Access& access, std::string_view label) 
 std::string CheckText::exact_space(MemorySpace space, const Exact& here) const {
   const std::string scan =
       filled(kScan, here.label, here.label + "_bad", offsetof(FenceConstants, table),
-             offsetof(FenceTable, readable), offsetof(FenceTable, ranges), here.bytes);
+             offsetof(FenceTable, range_count), offsetof(FenceTable, ranges), here.bytes);
   switch (space) {
     case MemorySpace::kGlobal:
     case MemorySpace::kHandle:

@@ -30,12 +30,6 @@ bool is_own_shared(const ptx::Variable& variable) {
          variable.name != kCopies;
 }
 
-bool takes_parameter_address(const ptx::Function& function) {
-  return std::ranges::any_of(function.instructions, [](const Instruction& instruction) {
-    return instruction.opcode == "cvta" && instruction.has("param");
-  });
-}
-
 std::size_t local_variables(const ptx::Function& function) {
   return static_cast<std::size_t>(
       std::ranges::count(function.variables, ptx::Space::kLocal, &ptx::Variable::space));

@@ -55,8 +55,8 @@ struct FencedModule {
 /// - After loading it writes a FenceConstants to the constant kFenceConstants (member_text.h).
 /// - It keeps the session's FenceTable (fence_table.h): the main extent, and every other range that
 ///   the session may touch. These are its modules' variables, pinned and managed memory,
-///   imports, and what slate's printf writes to. Constants may be read only. Control blocks,
-///   profile counters and the table itself are not in it.
+///   imports, and what slate's printf writes to. Control blocks, profile counters and the table
+///   itself are not in it.
 /// - It polls FenceRecord::state. Once that is kComplete, it waits for the kernel's own end; a
 ///   worker's signal comes earlier. After a bound it ends the kernel by force: threads may wait for
 ///   ever for one that was ended at a barrier with a count. Only then it may take memory away.

@@ -87,9 +87,8 @@ struct FenceTable {
   static constexpr std::size_t kMostRanges = 4096;
   static constexpr std::size_t kMostHandles = 1024;
 
-  std::uint32_t readable = 0;  // number of ranges that kernels may read
-  std::uint32_t writable = 0;  // number of those, from the first on, that they may also write
-  std::uint32_t handles = 0;   // number of texture and surface handles
+  std::uint32_t range_count = 0;  // ranges that kernels may read and write
+  std::uint32_t handles = 0;      // number of texture and surface handles
   /// Not 0: a violation was recorded, and threads that may wait for others end. Writer: the thread
   /// that wrote the record, behind it and a fence of system scope. The host writes 0 before the
   /// session's first kernel, and never again.
@@ -97,14 +96,13 @@ struct FenceTable {
   /// Not 0: a thread has violated the fence. Writer: the first one, before it claims the record.
   /// The host writes 0 before the session's first kernel.
   std::uint32_t ending = 0;
-  std::uint32_t unused[3] = {};
+  std::uint32_t unused[4] = {};
   FenceRange ranges[kMostRanges];
   std::uint64_t handle[kMostHandles] = {};
 };
-static_assert(offsetof(FenceTable, readable) == 0);
-static_assert(offsetof(FenceTable, writable) == 4);
-static_assert(offsetof(FenceTable, handles) == 8);
-static_assert(offsetof(FenceTable, ended) == 12);
+static_assert(offsetof(FenceTable, range_count) == 0);
+static_assert(offsetof(FenceTable, handles) == 4);
+static_assert(offsetof(FenceTable, ended) == 8);
 static_assert(offsetof(FenceTable, ranges) == 32);
 static_assert(sizeof(FenceTable) == 32 + 16 * 4096 + 8 * 1024);
 

@@ -106,6 +106,7 @@ class Planner {
                    options.names == OwnNames::kExpected ? std::span(options.tabled)
                                                         : std::span<const TabledVariable>()),
         limits_(flow_, addresses_),
+        shown_(takes_parameter_address(function)),
         moves_(function, registers_, addresses_) {
     if (options.is_bounded)
       finder_.emplace(function, flow_, registers_, addresses_, options.launch);

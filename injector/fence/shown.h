@@ -29,6 +29,10 @@ struct CheckedAccess {
 
 class Shown {
  public:
+  /// `has_parameters`: whether generic addresses may lead to parameters. These may be read only;
+  /// all else a kernel may write where it may read.
+  explicit Shown(bool has_parameters) : has_parameters_(has_parameters) {}
+
   /// A place on the way, for rewind().
   std::size_t mark() const { return log_.size(); }
   /// Forgets what was added since.
@@ -47,6 +51,9 @@ class Shown {
     std::uint32_t generation;  // value of generations_ at that time
   };
 
+  bool includes(const Fact& fact, const CheckedAccess& access) const;
+
+  const bool has_parameters_;
   std::unordered_map<std::uint32_t, std::vector<Fact>> facts_;    // by register
   std::unordered_map<std::uint32_t, std::uint32_t> generations_;  // by register
   std::vector<std::uint32_t> log_;  // registers in the order of their facts

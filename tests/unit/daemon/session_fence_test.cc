@@ -98,7 +98,7 @@ class SessionFenceTest : public testing::Test {
   /// Whether the exact check lets a kernel touch the bytes.
   bool allows(device::Address address, std::uint64_t bytes) {
     const FenceTable now = table();
-    for (std::uint32_t i = 0; i < now.writable; ++i) {
+    for (std::uint32_t i = 0; i < now.range_count; ++i) {
       if (AddressRange{now.ranges[i].base, now.ranges[i].bytes}.contains(address, bytes))
         return true;
     }
@@ -240,17 +240,17 @@ TEST_F(SessionFenceTest, HostMemoryAndVariablesAreRangesOfTheirOwn) {
   ASSERT_TRUE(update(kIdle, host));
   EXPECT_TRUE(allows(0x5000'0000, 4096) && allows(0x6000'0000, 8192) && allows(0x7000'0000, 256));
   EXPECT_FALSE(allows(0x5000'0000, 4097) || allows(0x6fff'fff8, 8) || allows(0x7000'0100, 1));
-  EXPECT_EQ(table().readable, 6);
+  EXPECT_EQ(table().range_count, 6);
   ASSERT_TRUE(update(kBusy, {}));
   EXPECT_TRUE(allows(0x5000'0000, 4096)) << "kernels that began before it was freed may use it";
   fence_->remove_variables(kFirstModule);
   fence_->take_out({0x5000'0000, 4096});
   EXPECT_FALSE(allows(0x5000'0000, 1) || allows(0x7000'0000, 1)) << "without another launch";
   EXPECT_TRUE(allows(0x6000'0000, 8192));
-  EXPECT_EQ(table().readable, 6) << "entries are used again only when nothing runs";
+  EXPECT_EQ(table().range_count, 6) << "entries are used again only when nothing runs";
   fence_->add_variable(kFirstModule, {0x8000'0000, 8});
   ASSERT_TRUE(update(kIdle));
-  EXPECT_EQ(table().readable, 4);
+  EXPECT_EQ(table().range_count, 4);
 }
 
 TEST_F(SessionFenceTest, WhatLiesBesideARangeThatGoesStays) {
@@ -388,7 +388,7 @@ TEST_F(SessionFenceTest, ASlotIsCleanForTheNextSession) {
   SessionFence next(pool_);
   ASSERT_TRUE(next.add_module(kOtherModule, constants_.base + 256, names("next")));
   EXPECT_EQ(next.table().base, place.base);
-  EXPECT_EQ(read<FenceTable>(place.base).readable, 0);
+  EXPECT_EQ(read<FenceTable>(place.base).range_count, 0);
   EXPECT_FALSE(next.violation());
   next.release();
 }

@@ -192,9 +192,8 @@ void FormRunner::write_table() {
   };
   table->ranges[count++] = {main_extent().base, main_extent().bytes};
   add_variables(ptx::Space::kGlobal);
-  table->writable = count;
   add_variables(ptx::Space::kConst);
-  table->readable = count;
+  table->range_count = count;
   for (const device::Texture texture : textures_)
     table->handle[table->handles++] = static_cast<std::uint64_t>(texture);
   table->ended = ended_;

@@ -713,7 +713,6 @@ std::vector<Attack> other_attacks() {
       "add.u64 %rd1, %rd1, %rd2;\nld.const.u32 %r1, [%rd1+16];",
       4);
   add("ConstantFar", "mov.u64 %rd1, 0x8000000;\nld.const.u32 %r1, [%rd1];", 4);
-  add("ConstantWrite", "mov.u64 %rd1, table;\ncvta.const.u64 %rd1, %rd1;\nst.u32 [%rd1], %r1;", 4);
   add("VariablePastEnd",
       "mov.u64 %rd1, counter;\ncvt.u64.u32 %rd2, %t;\nmul.lo.u64 %rd2, %rd2, 0;\n"
       "add.u64 %rd1, %rd1, %rd2;\nst.global.u32 [%rd1+4096], %r1;",
