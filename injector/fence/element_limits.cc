@@ -16,7 +16,10 @@ IndexCheck ElementLimits::add(const IndexedAddress& indexed, std::uint32_t mask,
   const auto copy = std::ranges::find(copies_, indexed.reader, &IndexCopy::reader);
   const IndexCheck check{.limit = static_cast<std::uint32_t>(limit - limits_.begin()),
                          .copy = static_cast<std::uint32_t>(copy - copies_.begin())};
-  if (copy == copies_.end()) copies_.push_back({.index = indexed.index, .reader = indexed.reader});
+  if (copy == copies_.end()) {
+    copies_.push_back(
+        {.index = indexed.index, .is_wide = indexed.is_wide, .reader = indexed.reader});
+  }
   if (limit != limits_.end()) {
     limit->mask |= mask;
   } else {

@@ -30,6 +30,7 @@ struct ElementLimit {
 /// A copy of an index, made where it is read: its register may change later.
 struct IndexCopy {
   const ptx::Operand* index = nullptr;
+  bool is_wide = false;      // whether the index is the lower half of its register
   std::uint32_t reader = 0;  // instruction behind which the copy is made
 };
 

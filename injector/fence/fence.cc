@@ -430,7 +430,8 @@ class Fencer {
     const auto copy = std::ranges::find(plan.copies, reader, &IndexCopy::reader);
     if (copy == plan.copies.end()) return {};
     const auto number = static_cast<std::uint32_t>(copy - plan.copies.begin());
-    return fmt::format("mov.b32 {}, {};\n\t", copy_register(number), register_text(*copy->index));
+    return fmt::format("{} {}, {};\n\t", copy->is_wide ? "cvt.u32.u64" : "mov.b32",
+                       copy_register(number), register_text(*copy->index));
   }
 
   /// Coordinates beyond a surface read zeros and write nothing, instead of raising a fault.

@@ -93,7 +93,28 @@ struct IndexFinder {
     return true;
   }
 
+  /// A number that a load has made one of 64 bits, as instruction `reader` reads it.
+  bool find_loaded(const Operand& operand, std::uint32_t reader, IndexedAddress& found) const {
+    const auto number = registers.of(operand);
+    if (!number || operand.negated || operand.component != 0 ||
+        !addresses.is_written_once(*number) || registers.bytes(*number) != 8) {
+      return false;
+    }
+    const std::uint32_t made = addresses.definition(*number);
+    const Instruction& load = function.instructions[made];
+    const bool is_number = load.opcode == "ld" && load.operands.size() == 2 &&
+                           load.operands[0].kind == Operand::Kind::kSymbol &&
+                           is_integer(load.type()) && ptx::type_bytes(load.type()) <= 4;
+    if (!is_number || !addresses.dominates(made, reader)) return false;
+    found.index = &operand;
+    found.is_wide = true;
+    found.reader = reader;
+    found.is_signed = is_signed(load.type());
+    return true;
+  }
+
   bool find_index(const Operand& operand, std::uint32_t reader, IndexedAddress& found) const {
+    if (find_loaded(operand, reader, found)) return true;
     const Instruction* made = maker(operand, reader);
     if (made == nullptr) return false;
     if (made->opcode == "mul" && made->operands.size() == 3 && made->has("wide"))
@@ -109,6 +130,7 @@ struct IndexFinder {
       } else {
         return false;
       }
+      if (find_loaded(made->operands[1], place(*made), found)) return true;
       made = maker(made->operands[1], place(*made));
       if (made == nullptr) return false;
     }

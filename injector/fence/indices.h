@@ -1,5 +1,5 @@
-// Indices: addresses that are a pointer among the kernel's parameters, plus a number of elements in
-// a register of 32 bits. One comparison of that number then does for a comparison of addresses. It
+// Indices: addresses that are a pointer among the kernel's parameters, plus a number of elements
+// that fits in 32 bits. One comparison of that number then does for a comparison of addresses. It
 // errs only towards not knowing. Pure functions on values. Thread: any.
 #pragma once
 
@@ -16,8 +16,9 @@ namespace slate::injector {
 struct IndexedAddress {
   const ptx::Operand* pointer = nullptr;  // in brackets: the parameter
   std::int64_t offset = 0;                // bytes
-  const ptx::Operand* index = nullptr;    // register of 32 bits
-  std::uint32_t reader = 0;               // instruction that reads the index
+  const ptx::Operand* index = nullptr;    // register
+  bool is_wide = false;      // whether it has 64 bits, into which a load has put 32 or fewer
+  std::uint32_t reader = 0;  // instruction that reads the index
   std::uint32_t shift = 0;
   bool is_signed = false;  // whether the index becomes one of 64 bits with its sign
 };

@@ -606,6 +606,22 @@ std::vector<Attack> memory_attacks() {
       "sub.u64 %rd10, %bad, %good;\ncvt.u32.u64 %r20, %rd10;\ncvt.s64.s32 %rd12, %r20;\n"
       "add.s64 %rd13, %good, %rd12;\nst.global.u32 [%rd13+1], %r1;",
       4, Target::kMiddle, 1, Violation::kMisaligned);
+  const std::string loaded = index + "st.local.u32 [loc], %r20;\nld.local.";
+  add("IndexLoaded",
+      loaded +
+          "s32 %rd12, [loc];\nshl.b64 %rd13, %rd12, 2;\nadd.s64 %rd14, %rd13, %good;\n"
+          "st.global.u32 [%rd14], %r1;",
+      4, Target::kPastEnd);
+  add("IndexLoadedNegative",
+      loaded +
+          "s32 %rd12, [loc];\nshl.b64 %rd13, %rd12, 2;\nadd.s64 %rd14, %rd13, %good;\n"
+          "ld.global.u32 %r1, [%rd14];",
+      4, Target::kBeforeStart);
+  add("IndexLoadedUnsigned",
+      loaded +
+          "u32 %rd12, [loc];\nmul.lo.s64 %rd13, %rd12, 4;\nadd.s64 %rd14, %good, %rd13;\n"
+          "st.global.u32 [%rd14], %r1;",
+      4, Target::kBeforeStart, std::int64_t{1} << 34);
   add("IndexInALoop",
       "mov.u32 %r20, 0;\nTURN_OF_INDEX:\nmul.wide.u32 %rd12, %r20, 4;\n"
       "add.s64 %rd13, %good, %rd12;\nadd.u32 %r20, %r20, 65536;\n"

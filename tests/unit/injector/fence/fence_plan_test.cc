@@ -222,6 +222,22 @@ TEST(FencePlanTest, AnIndexFromAParameterIsComparedInPlaceOfItsAddress) {
             0u);
 }
 
+TEST(FencePlanTest, AnIndexThatALoadHasWidenedIsComparedInPlaceOfItsAddress) {
+  const auto indexed = [](const std::string& type, const std::string& address) {
+    return counts("ld.shared." + type + " %rd5, [sh];\n" + address + "ld.global.u32 %r2, [%rd4];")
+        .indexed;
+  };
+  const std::string bytes = "add.s64 %rd4, %rd1, %rd5;\n",
+                    words = "shl.b64 %rd6, %rd5, 2;\nadd.s64 %rd4, %rd6, %rd2;\n";
+  for (const char* type : {"s32", "u32", "b32", "u16", "s8"}) {
+    EXPECT_EQ(indexed(type, bytes), 1u) << type;
+    EXPECT_EQ(indexed(type, words), 1u) << type;
+  }
+  EXPECT_EQ(indexed("u64", bytes), 0u) << "it may be any number";
+  EXPECT_EQ(indexed("s32", "@%p1 mov.u64 %rd5, %rd2;\n" + bytes), 0u);
+  EXPECT_EQ(indexed("s32", "add.s64 %rd6, %rd5, %rd5;\nadd.s64 %rd4, %rd6, %rd2;\n"), 0u);
+}
+
 TEST(FencePlanTest, WhatIsNoIndexFromAParameterIsComparedAsAnAddress) {
   const auto indexed = [](std::string_view body) { return counts(body).indexed; };
   const std::string load = "ld.global.u32 %r3, [%rd4];";
