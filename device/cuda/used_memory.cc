@@ -9,11 +9,12 @@
 namespace slate::cuda {
 namespace {
 
-// The functions of nvml.h that are called here. All of them return 0 on success.
+/// nvmlMemory_t.
 struct Memory {
   unsigned long long total, free, used;  // bytes
 };
 
+/// Functions of nvml.h return 0 on success.
 template <typename... Parameters>
 bool call(void* library, const char* name, Parameters... arguments) {
   using Function = int (*)(Parameters...);
