@@ -58,7 +58,8 @@ enum class LinkType : std::uint32_t {
   kProfileRequest =
       10,              // number; text: for answer_profile_request(), daemon/profile/profile_desk.h
   kTraceRequest = 11,  // number; limit: microseconds to look back, 0: all
-  kConfigure = 12,     // the first message; pid: the supervisor's; text: as config_text()
+  kConfigure =
+      12,  // the first message; pid: the supervisor's; flags: kSpare; text: as config_text()
   // The session is to end. It may have ended meanwhile.
   kEndSession = 14,  // session; text: the reason, of which its client was told
   // The session is to leave the engine, or to say why it cannot. It may have ended meanwhile.
@@ -71,6 +72,8 @@ inline constexpr std::uint64_t kLinkVersion = 2;
 
 inline constexpr std::uint32_t kSessionFaulted = 1;
 inline constexpr std::uint32_t kLastPiece = 1;
+/// The engine is to be kept ready, and tells what it takes.
+inline constexpr std::uint32_t kSpare = 1;
 /// Its device memory goes to the host, where the supervisor holds it.
 inline constexpr std::uint32_t kToHost = 1;
 /// The session takes no more commands until it hears kLeave or kSessionStays.

@@ -142,7 +142,8 @@ class Device {
   /// Bytes of device memory that are not mapped.
   virtual Result<std::uint64_t> free_memory() = 0;
   /// Bytes of device memory that the driver took for this process when the device was opened; 0:
-  /// unknown, or none. Other processes that allocated at that moment count, too.
+  /// unknown, none, or not measured (OpenSettings). Other processes that allocated at that moment
+  /// count, too.
   virtual std::uint64_t own_bytes() const { return 0; }
 
   /// Whether a fault has made the whole device unusable for this process (cuda, after a kernel's
@@ -425,6 +426,7 @@ struct OpenSettings {
   /// driver's own choice.
   std::filesystem::path driver_cache;
   std::uint64_t driver_cache_bytes = 0;  // most bytes in `driver_cache`
+  bool measures_own = false;             // whether own_bytes() is found out, which takes time
 };
 
 /// Opens "cuda", "cuda:N", "sim" or "sim:KEY=VALUE,...". "auto" takes cuda:0 where the driver finds

@@ -6,6 +6,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "base/log.h"
 #include "daemon/dispatch/device_dispatch.h"
 #include "daemon/engine/engine.h"
@@ -13,8 +15,13 @@
 namespace slate::daemon {
 namespace {
 
+struct Configuration {
+  Config config;
+  bool is_spare = false;
+};
+
 /// The link's first message. Waits for it.
-Result<Config> receive_configuration(const EngineLink& link) {
+Result<Configuration> receive_configuration(const EngineLink& link) {
   while (true) {
     pollfd poller{link.fd(), POLLIN, 0};
     if (::poll(&poller, 1, -1) < 0 && errno != EINTR) return fail_errno("engine link");
@@ -26,13 +33,17 @@ Result<Config> receive_configuration(const EngineLink& link) {
       return fail(ErrorCode::kProtocol, "the supervisor sent no configuration");
     if (getppid() != static_cast<pid_t>(header.pid))
       return fail(ErrorCode::kUnavailable, "the supervisor is gone");
-    return parse_config((*message)->text, "configuration");
+    auto config = parse_config((*message)->text, "configuration");
+    if (!config) return std::unexpected(config.error());
+    return Configuration{std::move(*config), (header.flags & kSpare) != 0};
   }
 }
 
 /// What ptxas does not compile the driver does, with a cache of its own beside ours.
-device::OpenSettings open_settings(const Config& config) {
+device::OpenSettings open_settings(const Configuration& given) {
+  const Config& config = given.config;
   device::OpenSettings open;
+  open.measures_own = given.is_spare;
   open.assembler = config.ptxas;
   const auto directory = cache_directory(config);
   if (!directory.empty() && config.cache_size.bytes != 0) {
@@ -61,17 +72,18 @@ int run_engine() {
   // slated may choose otherwise.
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   EngineLink link{UniqueFd(kEngineLinkFd)};
-  auto config = receive_configuration(link);
-  if (!config) return start_failed(link, config.error());
-  set_up_log("engine", config->log_level);
-  auto opened = device::open_device(config->device, open_settings(*config));
+  auto given = receive_configuration(link);
+  if (!given) return start_failed(link, given.error());
+  Config& config = given->config;
+  set_up_log("engine", config.log_level);
+  auto opened = device::open_device(config.device, open_settings(*given));
   if (!opened) return start_failed(link, opened.error());
-  if (config->dispatch == DispatchChoice::kDevice) {
+  if (config.dispatch == DispatchChoice::kDevice) {
     if (const auto can = check_device_dispatch(**opened); !can)
       return start_failed(link, can.error());
   }
   log_debug("engine on {}", (*opened)->info().name);
-  auto* const engine = new Engine(std::move(*opened), std::move(link), std::move(*config),
+  auto* const engine = new Engine(std::move(*opened), std::move(link), std::move(config),
                                   {.program = "/proc/self/exe"});
   const int status = engine->run();
   // With threads still at work there is nothing safe to destroy: the process ends as it is.

@@ -119,7 +119,7 @@ void EngineKeeper::start_due() {
   if (stopping_ || hopeless_) return;
   if (!active_ && now >= start_at_) start_active();
   if (!wants_spare() || now < *spare_at_) return;
-  auto started = start_process();
+  auto started = start_process(kSpare);
   if (started) {
     spare_.emplace(std::move(*started));
   } else {
@@ -128,14 +128,14 @@ void EngineKeeper::start_due() {
   }
 }
 
-Result<EngineProcess> EngineKeeper::start_process() {
-  auto started = EngineProcess::start(program_, config_);
+Result<EngineProcess> EngineKeeper::start_process(std::uint32_t flags) {
+  auto started = EngineProcess::start(program_, config_, flags);
   if (started) started->serial = ++serials_;
   return started;
 }
 
 void EngineKeeper::start_active() {
-  auto started = start_process();
+  auto started = start_process(0);
   if (!started) return start_up_failed(started.error());
   active_.emplace(std::move(*started));
   log_debug("engine started, pid {}", active_->pid());

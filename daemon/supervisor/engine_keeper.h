@@ -87,7 +87,7 @@ class EngineKeeper {
   void start_due();
   bool wants_spare() const;
   bool has_room() const;
-  Result<EngineProcess> start_process();
+  Result<EngineProcess> start_process(std::uint32_t flags);
   void start_active();
   void started(EngineProcess& engine);
   bool read(EngineProcess& engine, bool has_sessions);

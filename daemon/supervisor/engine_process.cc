@@ -34,7 +34,8 @@ Clock::duration patience_of(const Config& config) {
 
 }  // namespace
 
-Result<EngineProcess> EngineProcess::start(const std::string& program, const Config& config) {
+Result<EngineProcess> EngineProcess::start(const std::string& program, const Config& config,
+                                           std::uint32_t flags) {
   const std::string text = config_text(config);
   if (text.size() > kMaxLinkText)
     return fail(ErrorCode::kLimit, "the configuration has too much text for an engine");
@@ -43,7 +44,8 @@ Result<EngineProcess> EngineProcess::start(const std::string& program, const Con
   EngineLink link(std::move(ends->first));
   // It is there before the engine is, which reads it first.
   const auto told = link.try_send(
-      {.type = LinkType::kConfigure, .pid = static_cast<std::uint32_t>(getpid())}, text);
+      {.type = LinkType::kConfigure, .pid = static_cast<std::uint32_t>(getpid()), .flags = flags},
+      text);
   if (!told) return std::unexpected(told.error());
   const std::vector<std::string> words = {"slated", std::string(kEngineArgument)};
   Spawn spawn;

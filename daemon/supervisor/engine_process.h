@@ -18,9 +18,10 @@ namespace slate::daemon {
 
 class EngineProcess {
  public:
-  /// Starts `program` as an engine of `config`. The engine dies with the calling thread. Requires:
-  /// that thread lives as long as the supervisor.
-  static Result<EngineProcess> start(const std::string& program, const Config& config);
+  /// Starts `program` as an engine of `config`. `flags`: of kConfigure. The engine dies with the
+  /// calling thread. Requires: that thread lives as long as the supervisor.
+  static Result<EngineProcess> start(const std::string& program, const Config& config,
+                                     std::uint32_t flags = 0);
   /// An engine that an older slated has left, with hand_over().
   static EngineProcess take_over(const nlohmann::json& state, const Config& config);
   nlohmann::json hand_over(Handover& handover) const;

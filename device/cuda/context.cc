@@ -17,7 +17,7 @@ thread_local std::uint64_t current_generation = 0;
 
 }  // namespace
 
-Result<std::unique_ptr<Context>> Context::open(const Driver& driver, int ordinal) {
+Result<std::unique_ptr<Context>> Context::open(const Driver& driver, int ordinal, bool measures) {
   int count = 0;
   if (const CUresult result = driver.cuDeviceGetCount(&count); result != CUDA_SUCCESS) {
     return std::unexpected<Error>(describe(driver, result, driver.cuDeviceGetCount.name));
@@ -32,14 +32,9 @@ Result<std::unique_ptr<Context>> Context::open(const Driver& driver, int ordinal
     return std::unexpected<Error>(describe(driver, result, driver.cuDeviceGet.name));
   }
   std::unique_ptr<Context> context(new Context(driver, device));
-  CUuuid uuid{};
-  driver.cuDeviceGetUuid(&uuid, device);
-  const UsedMemory used(uuid);
-  const auto before = used.now();
-  if (auto retained = context->retain(); !retained) return std::unexpected(retained.error());
-  const auto behind = used.now();
-  if (before && behind && *behind > *before) context->own_bytes_ = *behind - *before;
   context->read_info();
+  const auto retained = measures ? context->retain_measured() : context->retain();
+  if (!retained) return std::unexpected(retained.error());
   return context;
 }
 
@@ -65,6 +60,15 @@ Result<void> Context::retain() {
     return std::unexpected<Error>(failure(result, driver_.cuDevicePrimaryCtxRetain.name));
   }
   return call(driver_.cuCtxGetStreamPriorityRange, &lowest_priority_, &highest_priority_);
+}
+
+Result<void> Context::retain_measured() {
+  const UsedMemory used(info_.uuid);
+  const auto before = used.now();
+  const auto retained = retain();
+  const auto behind = used.now();
+  if (before && behind && *behind > *before) own_bytes_ = *behind - *before;
+  return retained;
 }
 
 CUresult Context::make_current() {

@@ -16,9 +16,10 @@ namespace slate::cuda {
 
 class Context {
  public:
-  /// Retains the primary context of GPU `ordinal`. Requires: `driver` has been initialised. Errors:
-  /// kInvalidValue when there is no such GPU.
-  static Result<std::unique_ptr<Context>> open(const Driver& driver, int ordinal);
+  /// Retains the primary context of GPU `ordinal`. `measures`: whether own_bytes() is found out.
+  /// Requires: `driver` has been initialised. Errors: kInvalidValue when there is no such GPU.
+  static Result<std::unique_ptr<Context>> open(const Driver& driver, int ordinal,
+                                               bool measures = false);
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
   ~Context();
@@ -74,6 +75,7 @@ class Context {
   /// Makes the context current on this thread, if it is not.
   CUresult make_current();
   Result<void> retain();
+  Result<void> retain_measured();
   void read_info();
 
   const Driver driver_;

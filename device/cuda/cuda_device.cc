@@ -49,7 +49,7 @@ Result<std::unique_ptr<device::Device>> open_cuda_device(int ordinal,
                                                          const device::OpenSettings& settings) {
   const Result<Driver> driver = start(settings);
   if (!driver) return std::unexpected(driver.error());
-  return CudaDevice::open(*driver, ordinal, settings.assembler);
+  return CudaDevice::open(*driver, ordinal, settings);
 }
 
 bool driver_finds_a_gpu(const device::OpenSettings& settings) {
@@ -59,13 +59,13 @@ bool driver_finds_a_gpu(const device::OpenSettings& settings) {
 }
 
 Result<std::unique_ptr<device::Device>> CudaDevice::open(const Driver& driver, int ordinal,
-                                                         const std::string& assembler) {
-  auto context = Context::open(driver, ordinal);
+                                                         const device::OpenSettings& settings) {
+  auto context = Context::open(driver, ordinal, settings.measures_own);
   if (!context) return std::unexpected(context.error());
   auto space = AddressSpace::open(**context);
   if (!space) return std::unexpected(space.error());
   return std::unique_ptr<device::Device>(
-      new CudaDevice(std::move(*context), std::move(*space), assembler));
+      new CudaDevice(std::move(*context), std::move(*space), settings.assembler));
 }
 
 CudaDevice::CudaDevice(std::unique_ptr<Context> context, std::unique_ptr<AddressSpace> space,

@@ -38,7 +38,7 @@ class CudaDevice final : public device::Device {
   /// Requires: `driver` has been initialised. `assembler`: path of a ptxas; empty: searched for.
   /// Errors: as open_cuda_device().
   static Result<std::unique_ptr<device::Device>> open(const Driver& driver, int ordinal,
-                                                      const std::string& assembler = {});
+                                                      const device::OpenSettings& settings = {});
 
   const DeviceInfo& info() const override { return context_->info(); }
   Result<std::uint64_t> free_memory() override;

@@ -23,18 +23,18 @@ bool call(void* library, const char* name, Parameters... arguments) {
 }
 
 /// As NVML wants it.
-std::string name_of(const CUuuid& uuid) {
+std::string name_of(UsedMemory::Uuid uuid) {
   std::string name = "GPU";
-  for (std::size_t i = 0; i < sizeof(uuid.bytes); ++i) {
+  for (std::size_t i = 0; i < uuid.size(); ++i) {
     if (i == 0 || i == 4 || i == 6 || i == 8 || i == 10) name += '-';
-    name += fmt::format("{:02x}", static_cast<unsigned char>(uuid.bytes[i]));
+    name += fmt::format("{:02x}", uuid[i]);
   }
   return name;
 }
 
 }  // namespace
 
-UsedMemory::UsedMemory(const CUuuid& uuid, const char* library)
+UsedMemory::UsedMemory(Uuid uuid, const char* library)
     : library_(::dlopen(library, RTLD_NOW | RTLD_LOCAL)) {
   if (library_ == nullptr) return;
   if (!call(library_, "nvmlInit_v2")) {

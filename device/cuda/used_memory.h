@@ -2,10 +2,9 @@
 // library (NVML) has it. It needs no context, so it tells what a context takes. Thread: one.
 #pragma once
 
-#include <cuda.h>
-
 #include <cstdint>
 #include <optional>
+#include <span>
 
 namespace slate::cuda {
 
@@ -13,8 +12,10 @@ inline constexpr const char* kManagementLibrary = "libnvidia-ml.so.1";
 
 class UsedMemory {
  public:
+  using Uuid = std::span<const unsigned char, 16>;
+
   /// Without the library, or for a part of a GPU (MIG), nothing is known.
-  explicit UsedMemory(const CUuuid& uuid, const char* library = kManagementLibrary);
+  explicit UsedMemory(Uuid uuid, const char* library = kManagementLibrary);
   ~UsedMemory();
   UsedMemory(const UsedMemory&) = delete;
   UsedMemory& operator=(const UsedMemory&) = delete;

@@ -263,7 +263,9 @@ TEST_F(DeviceRulesTest, WhatIsNoPtxDoesNotReachTheCompiler) {
 }
 
 TEST_F(DeviceRulesTest, CompilingAsksNothingOfTheDriver) {
-  auto opened = CudaDevice::open(fake_.driver(), 0, "/no/such/ptxas");
+  device::OpenSettings settings;
+  settings.assembler = "/no/such/ptxas";
+  auto opened = CudaDevice::open(fake_.driver(), 0, settings);
   ASSERT_TRUE(opened);
   fake_.forget_calls();
   const auto code = (*opened)->compile(".version 8.0");

@@ -5,25 +5,19 @@
 namespace slate::cuda {
 namespace {
 
-/// With bytes that count up, up to one that is negative as a char.
-CUuuid uuid_of_fake() {
-  CUuuid uuid{};
-  for (int i = 0; i < 14; ++i) uuid.bytes[i] = static_cast<char>(i);
-  uuid.bytes[14] = static_cast<char>(0xfe);
-  uuid.bytes[15] = static_cast<char>(0xff);
-  return uuid;
-}
+constexpr unsigned char kFake[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 0xfe, 0xff};
+constexpr unsigned char kOther[16] = {};
 
 TEST(UsedMemoryTest, TheLibraryIsAskedForTheGpuByItsUuid) {
-  const UsedMemory used(uuid_of_fake(), FAKE_NVML_PATH);
+  const UsedMemory used(kFake, FAKE_NVML_PATH);
   EXPECT_EQ(used.now(), 1u << 20);
   EXPECT_EQ(used.now(), 2u << 20);
-  EXPECT_EQ(UsedMemory(CUuuid{}, FAKE_NVML_PATH).now(), std::nullopt) << "another GPU";
+  EXPECT_EQ(UsedMemory(kOther, FAKE_NVML_PATH).now(), std::nullopt) << "another GPU";
 }
 
 TEST(UsedMemoryTest, WithoutTheLibraryNothingIsKnown) {
-  EXPECT_EQ(UsedMemory(uuid_of_fake(), "libnvidia-ml-that-is-not-there.so").now(), std::nullopt);
-  EXPECT_EQ(UsedMemory(uuid_of_fake(), "libc.so.6").now(), std::nullopt);
+  EXPECT_EQ(UsedMemory(kFake, "libnvidia-ml-that-is-not-there.so").now(), std::nullopt);
+  EXPECT_EQ(UsedMemory(kFake, "libc.so.6").now(), std::nullopt);
 }
 
 }  // namespace

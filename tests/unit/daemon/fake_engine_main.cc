@@ -26,7 +26,7 @@ class FakeEngine {
     if (!link_.send({.type = LinkType::kReady,
                      .number = kLinkVersion,
                      .limit = info.total_memory,
-                     .user_limit = 1 << 16},
+                     .user_limit = is_spare() ? 1u << 16 : 0u},
                     {reinterpret_cast<const char*>(&info), sizeof(info)})) {
       return 1;
     }
@@ -41,6 +41,16 @@ class FakeEngine {
   }
 
  private:
+  /// By the first message.
+  bool is_spare() const {
+    while (true) {
+      pollfd poller{link_.fd(), POLLIN, 0};
+      ::poll(&poller, 1, -1);
+      const auto message = link_.receive();
+      if (!message) return false;
+      if (*message) return ((*message)->header.flags & kSpare) != 0;
+    }
+  }
   bool serve(LinkMessage& message) {
     const LinkHeader& header = message.header;
     switch (header.type) {
