@@ -46,25 +46,16 @@ def slated(sharing, environment=None):
         os.environ.update(before)
 
 
-@contextlib.contextmanager
-def mps():
-    with Mps() as environment:
-        # Programs of other users may be its clients, too.
-        for folder, _, _ in os.walk(os.path.dirname(environment["CUDA_MPS_PIPE_DIRECTORY"])):
-            os.chmod(folder, 0o777)
-        yield environment
-
-
+# An MPS server has the clients of one user only: slated's engines, or programs that are not slate's.
 @contextlib.contextmanager
 def engines_under_mps():
-    with mps() as environment, slated("user", environment) as way:
+    with Mps() as environment, slated("user", environment) as way:
         yield way
 
 
 @contextlib.contextmanager
 def natively_under_mps():
-    # An MPS server has the clients of one user only.
-    with mps() as environment:
+    with Mps() as environment:
         yield "native", environment
 
 

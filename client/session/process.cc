@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "client/session/say.h"
@@ -13,6 +14,8 @@
 
 namespace slate::client {
 namespace {
+
+constexpr std::chrono::seconds kUsual{5};  // a longer wait is said
 
 /// An engine that starts beside several others took 12 s (H200). Without a daemon there is no wait.
 std::chrono::milliseconds connect_timeout() {
@@ -52,9 +55,9 @@ Result<Session*> Process::connect() {
   MutexLock lock(mutex_);
   if (Session* known = session_.load(std::memory_order_acquire)) return known;
   if (refusal_) return std::unexpected(*refusal_);
-  constexpr std::chrono::seconds kUsual{5};
   const ipc::Patience patience(connect_timeout(), kUsual, [] {
-    say("slated has not answered for 5 s: its engine may be starting. This program waits on.");
+    say("slated has not answered for " + std::to_string(kUsual.count()) +
+        " s: its engine may be starting. This program waits on.");
   });
   auto made = Session::open(ipc::runtime_directory(), patience, sessions_made_ + 1);
   if (!made) {

@@ -125,12 +125,13 @@ json engines_json(const StatusFacts& facts, const Registry& registry) {
 
 /// Of the sessions that it waits for, only the user's own are named.
 void hide_others(json& session, const Registry& registry, std::uint32_t uid) {
+  if (!session.contains("waits_for")) return;
   json own = json::array();
-  for (const json& each : session.value("waits_for", json::array())) {
+  for (const json& each : session["waits_for"]) {
     const auto found = registry.sessions().find(each.get<std::uint64_t>());
     if (found != registry.sessions().end() && found->second.uid == uid) own.push_back(each);
   }
-  if (session.contains("waits_for")) session["waits_for"] = std::move(own);
+  session["waits_for"] = std::move(own);
 }
 
 }  // namespace

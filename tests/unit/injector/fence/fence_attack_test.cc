@@ -607,16 +607,11 @@ std::vector<Attack> memory_attacks() {
       "add.s64 %rd13, %good, %rd12;\nst.global.u32 [%rd13+1], %r1;",
       4, Target::kMiddle, 1, Violation::kMisaligned);
   const std::string loaded = index + "st.local.u32 [loc], %r20;\nld.local.";
-  add("IndexLoaded",
-      loaded +
-          "s32 %rd12, [loc];\nshl.b64 %rd13, %rd12, 2;\nadd.s64 %rd14, %rd13, %good;\n"
-          "st.global.u32 [%rd14], %r1;",
-      4, Target::kPastEnd);
-  add("IndexLoadedNegative",
-      loaded +
-          "s32 %rd12, [loc];\nshl.b64 %rd13, %rd12, 2;\nadd.s64 %rd14, %rd13, %good;\n"
-          "ld.global.u32 %r1, [%rd14];",
-      4, Target::kBeforeStart);
+  const std::string loaded_element =
+      loaded + "s32 %rd12, [loc];\nshl.b64 %rd13, %rd12, 2;\nadd.s64 %rd14, %rd13, %good;\n";
+  add("IndexLoaded", loaded_element + "st.global.u32 [%rd14], %r1;", 4, Target::kPastEnd);
+  add("IndexLoadedNegative", loaded_element + "ld.global.u32 %r1, [%rd14];", 4,
+      Target::kBeforeStart);
   add("IndexLoadedUnsigned",
       loaded +
           "u32 %rd12, [loc];\nmul.lo.s64 %rd13, %rd12, 4;\nadd.s64 %rd14, %good, %rd13;\n"
