@@ -1,7 +1,8 @@
 """What it costs that two users' programs have an engine each. Pairs of programs run at once: in one engine, in an engine of each
-user, in such engines that are clients of one MPS server, and without slate by time slices and under MPS. Prints, for each pair
-and way, the time of both one after the other over the time at once: 1.00 is no gain. A way that does not work is said.
-`shares`: the part of its time alone that each program has had, while both ran. Needs root, to be two users.
+user, in such engines that are clients of one MPS server, and without slate by time slices and under MPS. Their launches begin
+together. Prints, for each pair and way, the time of both one after the other over the time at once: 1.00 is no gain. A way that
+does not work is said. `shares`: the time of each program's launches alone, over their time beside the other. Needs root, to be
+two users. MPS numbers GPUs anew, so CUDA_VISIBLE_DEVICES may name the first one only.
 
     SLATE_TEST_DEVICE=cuda python3 bench/engines.py --build build/release [--json rows.jsonl] [PROGRAM+PROGRAM...]
 """
@@ -11,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 
 from harness_options import make_parser, parse
@@ -74,47 +76,54 @@ WAYS = {
 
 
 class Run:
-    def __init__(self, way, name, reps, user):
+    """A program, which waits for `go` in front of its launches."""
+
+    def __init__(self, way, name, reps, user, go):
         kind, environment = way
         command = [binary("slate" if kind == "slate" else "shared", name), "--json", "--no-check", "--reps", str(reps),
-                   "--size", str(programs()[name][1 if ON_GPU else 0])]
+                   "--size", str(programs()[name][1 if ON_GPU else 0]), "--barrier", go]
         keywords = {"user": user, "group": user, "extra_groups": []} if kind == "slate" else {}
         self.process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                         cwd="/", **keywords)
+        self.ready = "%s.%d" % (go, self.process.pid)
+
+    def is_waiting(self):
+        """Whether it is ready, or has ended."""
+        return os.path.exists(self.ready) or self.process.poll() is not None
 
     def finish(self):
-        """Milliseconds of a launch, and of all."""
+        """Its report."""
         out, err = self.process.communicate(timeout=120)
         if self.process.returncode != 0:
             raise RuntimeError(err.strip()[-300:] or "exit status %d" % self.process.returncode)
-        said = json.loads(out)
-        return said["kernel_ms"], said["total_ms"]
+        return json.loads(out)
+
+
+def run(way, names, reps, users):
+    """The programs' reports, whose launches begin together."""
+    with tempfile.TemporaryDirectory(prefix="slate-engines-") as folder:
+        os.chmod(folder, 0o777)
+        go = os.path.join(folder, "go")
+        runs = [Run(way, *each, go) for each in zip(names, reps, users)]
+        while not all(each.is_waiting() for each in runs):
+            time.sleep(0.01)
+        with open(go, "w"):
+            pass
+        return [each.finish() for each in runs]
 
 
 def reps_of(way, names):
     """So many launches take --seconds."""
-    times = []
-    for name, user in zip(names, USERS):
-        Run(way, name, 2, user).finish()
-        times.append(Run(way, name, 5, user).finish()[0])
-    return [max(1, round(1000 * arguments.seconds / ms)) for ms in times]
+    first = [run(way, [name], [reps], [user])[0]["kernel_ms"] for name, user in zip(names, USERS) for reps in (2, 5)]
+    return [max(1, round(1000 * arguments.seconds / ms)) for ms in first[1::2]]
 
 
 def measure(way, names):
     reps = reps_of(way, names)
-    alone, walls, best = [], [], None
-    for name, count, user in zip(names, reps, USERS):
-        began = time.monotonic()
-        alone.append(Run(way, name, count, user).finish()[1])
-        walls.append(time.monotonic() - began)
-    for _ in range(arguments.rounds):
-        began = time.monotonic()
-        runs = [Run(way, name, count, user) for name, count, user in zip(names, reps, USERS)]
-        totals = [run.finish()[1] for run in runs]
-        wall = time.monotonic() - began
-        if best is None or wall < best[0]:
-            best = wall, [one / total for one, total in zip(alone, totals)]
-    return {"gain": sum(walls) / best[0], "shares": best[1], "seconds": best[0]}
+    alone = [run(way, [name], [count], [user])[0]["loop_ms"] for name, count, user in zip(names, reps, USERS)]
+    rounds = [[report["loop_ms"] for report in run(way, names, reps, USERS)] for _ in range(arguments.rounds)]
+    best = min(rounds, key=max)
+    return {"gain": sum(alone) / max(best), "shares": [one / both for one, both in zip(alone, best)], "seconds": max(best) / 1000}
 
 
 def note(row):
