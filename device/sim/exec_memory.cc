@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cstring>
+#include <limits>
 
 #include "device/sim/decode.h"
 #include "device/sim/warp.h"
@@ -68,6 +69,8 @@ std::uint64_t Warp::local_address(std::uint64_t offset, std::uint32_t bytes, int
 std::uint64_t Warp::host_address(Space space, std::uint64_t address, std::uint32_t bytes,
                                  Access access, int lane) {
   const KernelLaunch& launch = *block_->launch;
+  // ptxas takes no more of such an address.
+  if (space == Space::kLocal) address &= std::numeric_limits<std::uint32_t>::max();
   if (space == Space::kGeneric) {
     if ((address & kWindowMask) == kSharedWindow) {
       space = Space::kShared;

@@ -262,6 +262,14 @@ bool ControlFlow::leads_once(std::uint32_t from, std::uint32_t to) const {
   return std::ranges::find(again, to) == again.end();
 }
 
+std::optional<std::vector<std::uint32_t>> ControlFlow::between(std::uint32_t from,
+                                                               std::uint32_t to) const {
+  if (!leads_once(from, to)) return std::nullopt;
+  std::vector<std::uint32_t> found = reach(blocks_[from].successors, to);
+  if (std::ranges::find(found, from) != found.end()) return std::nullopt;
+  return found;
+}
+
 std::uint32_t ControlFlow::only_weight(std::uint32_t from, std::uint32_t to,
                                        const std::vector<std::uint32_t>& weights) const {
   if (from == to) return 0;

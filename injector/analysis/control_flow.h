@@ -76,6 +76,9 @@ class ControlFlow {
   /// Whether a thread that has run `from` always comes to `to`, another block, before it can leave,
   /// and comes there again only after it has run `from` again.
   bool leads_once(std::uint32_t from, std::uint32_t to) const;
+  /// The blocks that may run between them, if each thread runs the two in turn: `from` first, and
+  /// `to` before it can leave or run `from` again. Otherwise none.
+  std::optional<std::vector<std::uint32_t>> between(std::uint32_t from, std::uint32_t to) const;
   /// The sum of `weights` (by block) on every path from `from` to the block `to`, without `to`, or
   /// out of the function. Returns kNone if there is no path, or if the sums differ, as in a loop
   /// with a weight.

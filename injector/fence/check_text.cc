@@ -22,6 +22,8 @@ using ptx::Reference;
 constexpr std::size_t kRowBytes = 16;           // of kAccessTable
 constexpr std::uint32_t kAlignShift = 8;        // of the alignment less 1 in a row's flags
 constexpr std::uint64_t kWorkerWordBytes = 64;  // of __slate_s
+/// Most elements of signed indices.
+constexpr std::uint32_t kMostSigned = 0x7fffffff - static_cast<std::uint32_t>(kFenceSlack);
 
 std::uint32_t flags_of(const CheckedAccess& access) {
   return (access.align - 1) << kAlignShift | (access.writes ? kFenceWrites : 0);
@@ -131,8 +133,9 @@ std::string CheckText::limit(const ElementLimit& limit, std::uint32_t number) {
       "\tcvt.u32.u64 {4}, ~fo;\n\tshr.s64 ~fo, ~fl, {3};\n\tcvt.u32.u64 ~fc, ~fo;\n"
       "\tsetp.ne.s32 ~fq, ~fc, 0;\n\tshr.s32 ~fc, ~fc, 31;\n\tnot.b32 ~fc, ~fc;\n",
       kFenceConstants, offsetof(FenceConstants, end), limit.shift, limit.shift + bits, result);
-  if (limit.is_signed) code += filled("\tand.b32 ~fc, ~fc, 0x7fffffff;\n");
   code += filled("\tselp.b32 {0}, ~fc, {0}, ~fq;\n", result);
+  // No neighbour of an index below it wraps.
+  if (limit.is_signed) code += filled("\tmin.u32 {0}, {0}, {1};\n", result, kMostSigned);
   if (!limit.is_claimed || limit.mask != 0)
     code += filled("\tselp.b32 {0}, 0, {0}, ~fr;\n", result);
   return code + "\t";
@@ -166,6 +169,7 @@ std::string CheckText::site(const Site& site) {
   bool is_first = true;
   std::set<std::uint32_t> loops;
   for (const Member& member : site.members) {
+    if (member.is_served) continue;
     if (member.loop) {
       loops.insert(*member.loop);
       continue;
@@ -180,17 +184,39 @@ std::string CheckText::site(const Site& site) {
   }
   const std::string label = next_label();
   code += filled("\t@!~fp bra {};\n", label);
+  // What nobody comes back from takes the assembler less.
+  const bool is_final = std::ranges::all_of(
+      site.members, [&](const Member& member) { return fails_with_fast_path(member); });
   std::uint32_t number = 0;
   for (const Member& member : site.members) {
     const bool is_last = ++number == site.members.size();
     const std::string end = is_last ? label : fmt::format("{}_{}", label, number);
-    code += skip(member.guard, end) + exact(member, end);
+    const bool must_fail = is_last && is_final;
+    if (!must_fail) code += skip(member.guard, end);
+    code += exact(member, must_fail ? std::string_view() : end);
     if (!is_last) code += end + ":\n";
   }
   return code + label + ":\n\t";
 }
 
-/// Looks at every access of the member by itself, and goes to the ending or to `label`.
+/// Whether the exact path lets pass nothing that the fast one does not.
+bool CheckText::fails_with_fast_path(const Member& member) const {
+  const bool follows = std::ranges::any_of(member.accesses, &CheckedAccess::follows_parameter);
+  if (member.special || member.loop || follows || surroundings_.knows_words) return false;
+  if (member.space == MemorySpace::kShared)
+    return members_.is_narrow(member) && !surroundings_.has_own_shared();
+  if (member.space != MemorySpace::kLocal || member.variable == nullptr) return false;
+  const auto count = std::ranges::count_if(function_.variables, [&](const auto& variable) {
+    return variable.space == ptx::Space::kLocal && variable.bytes != 0 &&
+           !variable.name.starts_with(kReservedPrefix) && is_declared(function_, variable, at_);
+  });
+  const ptx::Variable& variable = *variable_named(module_, function_, *member.variable);
+  return count == 1 && variable.space == ptx::Space::kLocal &&
+         std::cmp_greater_equal(variable.bytes, member.high() - member.low());
+}
+
+/// Looks at every access of the member by itself, and goes to the ending or to `label`. No label:
+/// one of them is surely refused.
 std::string CheckText::exact(const Member& member, std::string_view label) {
   Exact here{.label = next_label(), .bytes = expand("~fs")};
   std::string code;
@@ -232,7 +258,7 @@ std::string CheckText::exact(const Member& member, std::string_view label) {
     code += filled("\tadd.u32 ~fi, ~fi, 1;\n\tsetp.lt.u32 ~fq, ~fi, {};\n\t@~fq bra {}_next;\n",
                    table_.size(), here.label);
   }
-  code += fmt::format("\tbra {};\n", label);
+  code += label.empty() ? filled("\tbra {}_bad;\n", here.label) : fmt::format("\tbra {};\n", label);
   code += filled(
       "{0}_odd:\n\tmov.u32 ~fk, {1};\n\tbra {0}_row;\n{0}_bad:\n\tmov.u32 ~fk, {2};\n"
       "{0}_row:\n",

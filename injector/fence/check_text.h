@@ -52,6 +52,7 @@ class CheckText {
     std::string bytes;
   };
 
+  bool fails_with_fast_path(const Member& member) const;
   std::string exact(const Member& member, std::string_view label);
   std::string exact_size(const Access& access, std::string_view label) const;
   std::string exact_space(MemorySpace space, const Exact& here) const;

@@ -280,7 +280,7 @@ class Fencer {
                           shuffles.edits.empty();
     if (is_plain || function.instructions.empty()) return;
     Surroundings around = surroundings_of(index);
-    around.shared = shared_bases(function, plan);
+    if (around.has_own_shared()) around.shared = shared_bases(function, plan);
     const EndingKind kind = ending_kind(function, !function.is_entry, own_names());
     std::string registers = expand(kCheckRegisters) + ending_registers(kind) + shuffles.registers;
     for (const HoistedChecks& checks : plan.hoisted)

@@ -172,4 +172,27 @@ std::optional<IndexedAddress> indexed_address(const ptx::Function& function,
   return std::nullopt;
 }
 
+std::optional<AddedIndex> added_index(const ptx::Function& function, const Registers& registers,
+                                      const Addresses& addresses, const IndexedAddress& indexed) {
+  const auto first = registers.of(*indexed.index);
+  if (!first || indexed.is_wide) return std::nullopt;
+  AddedIndex found{.number = *first, .reader = indexed.reader, .added = 0};
+  for (int i = 0; i < kMostLinks; ++i) {
+    if (!addresses.is_written_once(found.number)) break;
+    const std::uint32_t made = addresses.definition(found.number);
+    const Instruction& instruction = function.instructions[made];
+    const bool is_plain = is_integer(instruction.type()) &&
+                          ptx::type_bytes(instruction.type()) == 4 && !instruction.has("sat") &&
+                          !instruction.has("cc") && addresses.dominates(made, found.reader);
+    const auto sum = is_plain ? number_added(instruction) : std::nullopt;
+    const auto next = sum ? registers.of(*sum->to) : std::nullopt;
+    if (!next || sum->to->negated || sum->to->component != 0 || registers.bytes(*next) != 4 ||
+        std::abs(found.added + sum->number) > kMostDistance) {
+      break;
+    }
+    found = {.number = *next, .reader = made, .added = found.added + sum->number};
+  }
+  return found;
+}
+
 }  // namespace slate::injector

@@ -23,6 +23,18 @@ struct IndexedAddress {
   bool is_signed = false;  // whether the index becomes one of 64 bits with its sign
 };
 
+/// A register of 32 bits plus a constant, modulo 2^32.
+struct AddedIndex {
+  std::uint32_t number = 0;  // of the register
+  std::uint32_t reader = 0;  // instruction that reads it
+  std::int64_t added = 0;
+};
+
+/// What an index of 32 bits is: the first register on the way back that is not itself another one
+/// plus a constant.
+std::optional<AddedIndex> added_index(const ptx::Function& function, const Registers& registers,
+                                      const Addresses& addresses, const IndexedAddress& indexed);
+
 /// Of register `base`, as instruction `at` finds it.
 std::optional<IndexedAddress> indexed_address(const ptx::Function& function,
                                               const Registers& registers,

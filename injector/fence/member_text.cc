@@ -159,8 +159,9 @@ std::string MemberText::fast_global(const Member& member, std::string_view resul
   return code;
 }
 
-/// In front of slate's own words, or where there are none, in all of the block's memory; where the
-/// kernel has dynamic shared memory, behind them, too.
+/// In all of the block's memory. Where some of that is slate's: in the variable that the address
+/// seems to come from, or in front of slate's words; where the kernel has dynamic shared memory,
+/// behind them, too.
 std::string MemberText::fast_shared(const Member& member, std::string_view result) const {
   std::string code;
   const std::string base = base_of(member, code);
@@ -170,7 +171,9 @@ std::string MemberText::fast_shared(const Member& member, std::string_view resul
   std::int64_t span = member.high() - low;
   if (member.special && member.special->most != 0) span = member.special->most;
   const std::uint64_t variable = variable_bytes(member, ptx::Space::kShared);
-  if (is_narrow(member) && !is_open && variable != 0 && std::cmp_greater_equal(variable, span)) {
+  const bool is_in_variable = is_narrow(member) && !is_open && surroundings_.has_own_shared() &&
+                              variable != 0 && std::cmp_greater_equal(variable, span);
+  if (is_in_variable) {
     const auto known = std::ranges::find(surroundings_.shared, member.variable->text);
     if (known == surroundings_.shared.end()) {
       code += filled("\tmov.u32 ~fn, {};\n\tsub.u32 ~fn, {}, ~fn;\n", member.variable->text, base);
@@ -203,8 +206,7 @@ std::string MemberText::fast_shared(const Member& member, std::string_view resul
         into, span - 1);
   };
   const std::string total = filled("\tmov.u32 ~fn, {};\n", expand(kTotalShared));
-  if (surroundings_.own.empty() && !surroundings_.knows_words)
-    return code + total + compare(result) + wide;
+  if (!surroundings_.has_own_shared()) return code + total + compare(result) + wide;
   const bool both = surroundings_.has_dynamic && surroundings_.has_static;
   if (!surroundings_.has_dynamic || both) {
     code += surroundings_.knows_words ? filled("\tld.shared.u32 ~fn, [{}+8];\n", kBlockFacts)
@@ -228,7 +230,8 @@ std::string MemberText::fast_shared(const Member& member, std::string_view resul
   return code + wide;
 }
 
-/// Local memory and constants: within the variable that the address seems to come from.
+/// Local memory and constants: within the variable that the address seems to come from. Of a local
+/// address the assembler takes the lower 32 bits only.
 std::string MemberText::fast_variable(const Member& member, std::string_view result) const {
   const auto space = member.space == MemorySpace::kLocal ? ptx::Space::kLocal : ptx::Space::kConst;
   const std::uint64_t bytes = variable_bytes(member, space);
@@ -236,6 +239,13 @@ std::string MemberText::fast_variable(const Member& member, std::string_view res
   if (bytes < span || bytes == 0 || member.special) return filled("\tmov.pred {}, 1;\n", result);
   std::string code;
   const std::string base = base_of(member, code);
+  if (space == ptx::Space::kLocal) {
+    return code + filled(
+                      "\tcvt.u32.u64 ~fd, {};\n\tmov.u64 ~fl, {};\n\tcvt.u32.u64 ~fn, ~fl;\n"
+                      "\tsub.u32 ~fd, ~fd, ~fn;\n\tadd.u32 ~fd, ~fd, {};\n"
+                      "\tsetp.gt.u32 {}, ~fd, {};\n",
+                      base, member.variable->text, member.low(), result, bytes - span);
+  }
   return code + filled(
                     "\tadd.s64 ~fo, {}, {};\n\tmov.u64 ~fl, {};\n\tsub.u64 ~fo, ~fo, ~fl;\n"
                     "\tsetp.gt.u64 {}, ~fo, {};\n",

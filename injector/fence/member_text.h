@@ -57,6 +57,9 @@ struct Surroundings {
   std::span<const TabledVariable> tabled{};  // as PlanOptions::tabled
   /// Shared variables whose addresses are in registers; see shared_register().
   std::vector<std::string_view> shared{};
+
+  /// Whether some of the block's shared memory is slate's.
+  bool has_own_shared() const { return !own.empty() || knows_words; }
 };
 
 /// Register with the bytes of shared memory that the block has; see total_shared_text().

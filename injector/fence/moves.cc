@@ -25,9 +25,15 @@ bool is_declared(const ptx::Function& function, const ptx::Variable& variable, s
   return !is_inner || place < scope->span.end;
 }
 
-void Moves::begin_block(std::uint32_t first) {
-  last_write_.clear();
-  free_from_ = first;
+void Moves::begin_block(std::uint32_t first, std::uint32_t end, bool is_chained) {
+  if (!is_chained) {
+    last_write_.clear();
+    chain_ = free_from_ = constants_free_from_ = next_;
+  }
+  for (std::uint32_t i = first; i < end; ++i) {
+    positions_[i] = next_++;
+    times_[i] = {positions_[i], Phase::kUnmoved};
+  }
 }
 
 namespace {
@@ -37,23 +43,62 @@ bool is_weak_load(const Instruction& instruction) {
   return instruction.opcode == "ld" && !may_race(instruction);
 }
 
+/// Whether it may order others' accesses in front of this thread's later ones.
+bool orders(const Instruction& instruction) {
+  const bool is_access = instruction.opcode == "ld" || instruction.opcode == "st";
+  return !is_access || instruction.has("volatile") || instruction.has("acquire") ||
+         instruction.has("release") || instruction.has("mmio");
+}
+
 }  // namespace
+
+/// What stands behind position `behind` stays behind the instruction.
+void Moves::bar(const Instruction& instruction, std::uint32_t behind) {
+  const bool is_branch = instruction.opcode == "bra";
+  if (only_computes(instruction) || is_weak_load(instruction) || is_branch) return;
+  free_from_ = behind;
+  if (orders(instruction)) constants_free_from_ = behind;
+}
+
+void Moves::pass_aside(std::uint32_t at) {
+  const Instruction& instruction = function_.instructions[at];
+  bar(instruction, next_);
+  registers_.for_each_write(instruction, [&](std::uint32_t r) {
+    last_write_[r] = {.instruction = at, .aside = Time{next_, Phase::kAside}};
+  });
+}
 
 void Moves::pass(std::uint32_t at) {
   const Instruction& instruction = function_.instructions[at];
-  if (!only_computes(instruction) && !is_weak_load(instruction)) free_from_ = at + 1;
-  registers_.for_each_write(instruction, [&](std::uint32_t r) { last_write_[r] = at; });
+  bar(instruction, positions_[at] + 1);
+  registers_.for_each_write(
+      instruction, [&](std::uint32_t r) { last_write_[r] = {.instruction = at, .aside = {}}; });
+}
+
+Moves::Time Moves::time_of(const Write& write) const {
+  return write.aside ? *write.aside : times_[write.instruction];
 }
 
 bool Moves::is_old(std::uint32_t number, std::uint32_t at) const {
   const auto write = last_write_.find(number);
-  return write == last_write_.end() || times_[write->second] < Time{at, Phase::kCheck};
+  return write == last_write_.end() || time_of(write->second) < check_at(at);
+}
+
+bool Moves::reads_same(std::uint32_t number, std::uint32_t reader, std::uint32_t at) const {
+  if (addresses_.is_written_once(number) && !addresses_.is_read_early(number) &&
+      addresses_.dominates(addresses_.definition(number), reader)) {
+    return true;
+  }
+  if (!is_in_chain(reader) || check_at(at) < times_[reader]) return false;
+  const auto write = last_write_.find(number);
+  return write == last_write_.end() || time_of(write->second) < times_[reader];
 }
 
 bool Moves::move_load(std::uint32_t load, std::uint32_t at) {
   const Instruction& instruction = function_.instructions[load];
+  const std::uint32_t free_from = instruction.has("nc") ? constants_free_from_ : free_from_;
   if (!is_weak_load(instruction) || !instruction.has("global") || instruction.guard ||
-      at < free_from_ || is_in_scope(function_, load)) {
+      positions_[at] < free_from || is_in_scope(function_, load)) {
     return false;
   }
   bool may = true;
@@ -61,7 +106,7 @@ bool Moves::move_load(std::uint32_t load, std::uint32_t at) {
     may = may && addresses_.is_written_once(r) && !addresses_.is_read_early(r);
   });
   registers_.for_each_read(instruction, [&](std::uint32_t r) { may = may && is_old(r, at); });
-  if (may) times_[load] = {at, Phase::kLoads};
+  if (may) times_[load] = {positions_[at], Phase::kLoads};
   return may;
 }
 
@@ -88,7 +133,8 @@ bool Moves::collect(std::uint32_t number, std::uint32_t at,
   if (found.size() >= kMost) return false;
   const std::uint32_t made = addresses_.definition(number);
   if (std::ranges::find(found, made) != found.end()) return true;
-  if (times_[made].second != Phase::kUnmoved) return false;  // to a later check
+  if (!is_in_chain(made) || times_[made].second != Phase::kUnmoved)
+    return false;  // or to a later check
   const Instruction& instruction = function_.instructions[made];
   if (is_in_scope(function_, made) || !may_move(instruction)) return false;
   bool may = true;
@@ -101,7 +147,8 @@ bool Moves::collect(std::uint32_t number, std::uint32_t at,
 bool Moves::move(std::uint32_t number, std::uint32_t at, std::vector<std::uint32_t>& moved) {
   std::vector<std::uint32_t> found;
   if (!collect(number, at, found)) return false;
-  for (const std::uint32_t instruction : found) times_[instruction] = {at, Phase::kMoved};
+  for (const std::uint32_t instruction : found)
+    times_[instruction] = {positions_[at], Phase::kMoved};
   moved.insert(moved.end(), found.begin(), found.end());
   std::ranges::sort(moved);
   return true;

@@ -24,6 +24,9 @@ using ptx::Reference;
 
 constexpr std::size_t kNever = ~std::size_t{0};
 constexpr std::size_t kMostMembers = 8;  // of a site: their addresses take registers
+/// Instructions that may run between two blocks of a chain: addresses are kept as long.
+constexpr std::uint32_t kMostBetween = 16;
+constexpr std::size_t kMostBlocks = 1024;  // of a function of which chains are looked for
 
 bool is_same(const Operand* a, const Operand* b) {
   if (a == nullptr || b == nullptr) return a == b;
@@ -145,11 +148,13 @@ class Planner {
   void walk();
   void count_elements();
   void choose_index(Member& member);
+  static void serve_neighbours(Site& site);
   void place_limits(const Loops& loops);
   bool claim_all(const std::vector<BoundClaim>& wanted);
   bool claim_alignment(const Operand& parameter, std::uint32_t mask);
   void hoist(const Loops& loops);
-  void enter(std::uint32_t block);
+  void enter(std::uint32_t block, bool is_chained);
+  bool continues(std::uint32_t above, std::uint32_t block);
   void look_at(std::uint32_t at);
   void look_at_handle(std::uint32_t at);
   void add(std::uint32_t at, const Access& access);
@@ -183,9 +188,8 @@ class Planner {
   Shown shown_;
   Moves moves_;
   std::vector<std::uint32_t> local_;  // registers of which facts hold in the present block
-  std::uint32_t floor_ = 0;           // first instruction that a site may stand at
-  std::size_t first_site_ = 0;        // of the present block, in Plan::sites
-  /// The first site behind which the present instruction's accesses may be; kNever: they stay.
+  std::vector<std::size_t> open_;     // sites of the present chain, as places in Plan::sites
+  /// The first of them behind which the present instruction's accesses may be; kNever: they stay.
   std::size_t earliest_ = kNever;
   // Of a bounded copy.
   std::optional<BoundFinder> finder_;
@@ -237,6 +241,7 @@ void Planner::walk() {
   std::vector<std::vector<std::uint32_t>> children(dominators.size());
   struct Visit {
     std::uint32_t block;
+    bool is_chained = false;  // to the block that was entered before it
     bool entered = false;
     std::size_t mark = 0;  // of shown_
   };
@@ -258,16 +263,42 @@ void Planner::walk() {
     top.entered = true;
     top.mark = shown_.mark();
     const std::uint32_t present = top.block;
-    enter(present);
-    for (const std::uint32_t child : children[present]) waiting.push_back({child});
+    enter(present, top.is_chained);
+    const std::uint32_t next = flow_.blocks()[present].meeting;
+    for (const std::uint32_t child : children[present]) {
+      if (child != next) waiting.push_back({child});
+    }
+    const bool has_next = std::ranges::find(children[present], next) != children[present].end();
+    if (has_next) waiting.push_back({.block = next, .is_chained = continues(present, next)});
   }
 }
 
-void Planner::enter(std::uint32_t block) {
+/// Whether the block goes on with the chain of the one that was entered last. Notes what may run in
+/// between.
+bool Planner::continues(std::uint32_t above, std::uint32_t block) {
+  if (flow_.blocks().size() > kMostBlocks) return false;
+  const auto between = flow_.between(above, block);
+  if (!between) return false;
+  std::uint32_t count = 0;
+  for (const std::uint32_t each : *between) {
+    const ControlFlow::Block& range = flow_.blocks()[each];
+    count += range.end - range.first;
+    if (count > kMostBetween) return false;
+    for (std::uint32_t i = range.first; i < range.end; ++i) {
+      if (function_.instructions[i].opcode == "call") return false;
+    }
+  }
+  for (const std::uint32_t each : *between) {
+    const ControlFlow::Block& range = flow_.blocks()[each];
+    for (std::uint32_t i = range.first; i < range.end; ++i) moves_.pass_aside(i);
+  }
+  return true;
+}
+
+void Planner::enter(std::uint32_t block, bool is_chained) {
   const ControlFlow::Block& range = flow_.blocks()[block];
-  moves_.begin_block(range.first);
-  floor_ = range.first;
-  first_site_ = plan_.sites.size();
+  moves_.begin_block(range.first, range.end, is_chained);
+  if (!is_chained) open_.clear();
   for (std::uint32_t i = range.first; i < range.end; ++i) look_at(i);
   // What holds of a register that is written elsewhere, too, holds in this block only.
   for (const std::uint32_t number : local_) shown_.forget(number);
@@ -284,7 +315,7 @@ void Planner::look_at(std::uint32_t at) {
     if (effect.accesses.size() == 1) hasten(at);
   }
   if (effect.handle != nullptr && !is_own(*effect.handle)) look_at_handle(at);
-  if (instruction.opcode == "call") floor_ = at + 1;
+  if (instruction.opcode == "call") open_.clear();
   moves_.pass(at);
   registers_.for_each_write(instruction, [&](std::uint32_t r) {
     if (!addresses_.is_written_once(r)) shown_.forget(r);
@@ -319,34 +350,37 @@ void Planner::remember(std::uint32_t at, const Place& place, MemorySpace space,
   shown_.add(number, space, access);
 }
 
-/// The first one in the block where the address is known: an index into Plan::sites.
+/// The first one in the chain where the address is known: an index into open_.
 std::size_t Planner::site_for(std::uint32_t at, const Place& place, const Operand* guard,
                               bool is_alone) {
-  auto& sites = plan_.sites;
   const bool is_variable = !place.number && addresses_.variable_behind(place) != nullptr;
-  for (std::size_t i = first_site_; i < sites.size(); ++i) {
-    Site& open = sites[i];
-    if (open.at < floor_ || open.members.size() >= kMostMembers) continue;
-    if (open.at == at) return i;
-    if (is_alone || is_in_scope(function_, at) || is_in_scope(function_, open.at)) continue;
+  for (std::size_t i = 0; i < open_.size(); ++i) {
+    Site& site = plan_.sites[open_[i]];
+    if (site.members.size() >= kMostMembers) continue;
+    if (site.at == at) return i;
+    if (is_alone || is_in_scope(function_, at) || is_in_scope(function_, site.at) ||
+        !is_same(variable_at(place, site.at), variable_at(place, at))) {
+      continue;
+    }
     const auto predicate = guard == nullptr ? std::nullopt : registers_.of(*guard);
     const bool guard_is_known =
-        guard == nullptr || (predicate && moves_.is_old(*predicate, open.at));
+        guard == nullptr || (predicate && moves_.is_old(*predicate, site.at));
     if (guard_is_known &&
-        (is_variable || (place.number && moves_.move(*place.number, open.at, open.moved)))) {
+        (is_variable || (place.number && moves_.move(*place.number, site.at, site.moved)))) {
       return i;
     }
   }
-  sites.push_back({.at = at, .members = {}, .moved = {}, .loads = {}});
-  return sites.size() - 1;
+  open_.push_back(plan_.sites.size());
+  plan_.sites.push_back({.at = at, .members = {}, .moved = {}, .loads = {}});
+  return open_.size() - 1;
 }
 
 /// Moves a load behind the first check where it may be. There it is under way with others, while
 /// the next check waits for what they load.
 void Planner::hasten(std::uint32_t at) {
-  for (std::size_t i = std::max(earliest_, first_site_); i < plan_.sites.size(); ++i) {
-    Site& site = plan_.sites[i];
-    if (site.at >= at) return;
+  for (std::size_t i = earliest_; i < open_.size(); ++i) {
+    Site& site = plan_.sites[open_[i]];
+    if (site.at == at) return;
     if (!moves_.move_load(at, site.at)) continue;
     site.loads.push_back(at);
     ++plan_.counts.early;
@@ -393,6 +427,9 @@ void Planner::count_elements() {
   for (Site& site : plan_.sites) {
     for (Member& member : site.members) {
       if (member.indexed) choose_index(member);
+    }
+    serve_neighbours(site);
+    for (Member& member : site.members) {
       const std::uint32_t mask = followed_mask(member);
       if (mask == 0) continue;
       const Residue residue = addresses_.residue(member.place);
@@ -423,11 +460,36 @@ void Planner::choose_index(Member& member) {
   ++plan_.counts.indexed;
 }
 
+/// Where indices are one register plus constants, the comparison of the least serves all that are
+/// within the slack above it. A sum that wraps is below the limit, too: limits of signed indices
+/// keep a distance from 2^31.
+void Planner::serve_neighbours(Site& site) {
+  std::vector<Member*> members;
+  for (Member& member : site.members) {
+    const bool tests = std::ranges::any_of(member.accesses, &CheckedAccess::tests_alignment);
+    if (member.index && member.neighbour && !tests) members.push_back(&member);
+  }
+  std::ranges::stable_sort(members, {}, [](const Member* each) { return each->neighbour->added; });
+  std::vector<const Member*> compared;
+  for (Member* const member : members) {
+    member->is_served = std::ranges::any_of(compared, [&](const Member* other) {
+      const std::int64_t apart = member->neighbour->added - other->neighbour->added;
+      const auto most = static_cast<std::int64_t>(kFenceSlack);
+      return other->index->limit == member->index->limit &&
+             other->neighbour->number == member->neighbour->number &&
+             is_same(other->guard, member->guard) && apart <= most &&
+             (apart << member->indexed->shift) + member->high() <= most;
+    });
+    if (!member->is_served) compared.push_back(member);
+  }
+}
+
 /// What checks compare with a limit, at the end of the plan.
 void Planner::place_limits(const Loops& loops) {
   for (const Site& site : plan_.sites) {
     for (const Member& member : site.members) {
-      if (member.index && !member.loop) limits_.use(member.index->limit, site.at);
+      const bool is_read = member.index && !member.loop && !member.is_served;
+      if (is_read) limits_.use(member.index->limit, site.at);
     }
   }
   for (const HoistedChecks& checks : plan_.hoisted) {
@@ -725,7 +787,7 @@ void Planner::add(std::uint32_t at, const Access& access) {
   const CheckedAccess wanted = checked(place, access, at);
   if (!is_special && place.number && shown_.covers(*place.number, access.space, wanted)) {
     ++plan_.counts.covered;
-    if (!plan_.sites.empty()) earliest_ = plan_.sites.size() - 1;
+    earliest_ = open_.empty() ? 0 : open_.size() - 1;
     return;
   }
   Member member{.place = place, .space = access.space, .guard = guard, .accesses = {wanted}};
@@ -736,9 +798,15 @@ void Planner::add(std::uint32_t at, const Access& access) {
       access.space == MemorySpace::kGlobal || access.space == MemorySpace::kGeneric;
   if (may_index && !is_special && place.number && member.variable == nullptr)
     member.indexed = indexed_address(function_, registers_, addresses_, *place.number, at);
-  const std::size_t site = site_for(at, place, guard, is_special);
-  if (!is_special) earliest_ = site;
-  join(plan_.sites[site], std::move(member));
+  const std::size_t number = site_for(at, place, guard, is_special);
+  Site& site = plan_.sites[open_[number]];
+  if (!is_special) earliest_ = number;
+  if (member.indexed) {
+    member.neighbour = added_index(function_, registers_, addresses_, *member.indexed);
+    const auto& root = member.neighbour;
+    if (root && !moves_.reads_same(root->number, root->reader, site.at)) member.neighbour.reset();
+  }
+  join(site, std::move(member));
   if (guard == nullptr && !is_special) remember(at, place, access.space, wanted);
 }
 

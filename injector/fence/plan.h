@@ -1,6 +1,7 @@
 // Plan: which checks one function needs, and where. A site is a place in front of an instruction,
-// with the accesses that are checked there: those that surely follow in the same basic block, by
-// addresses that are known there. What a check on every way here has shown is not checked again.
+// with the accesses that are checked there: those that surely follow in the same chain of basic
+// blocks (moves.h), by addresses that are known there. What a check on every way here has shown is
+// not checked again.
 // It writes no text. Plain data. Thread: any.
 #pragma once
 
@@ -44,6 +45,10 @@ struct Member {
   /// What its base is, if the check can look at an index instead.
   std::optional<IndexedAddress> indexed{};
   std::optional<IndexCheck> index{};
+  /// What the index is plus a constant, if that has the same value in the check.
+  std::optional<AddedIndex> neighbour{};
+  /// Whether the fast path of another member of the site serves it.
+  bool is_served = false;
 
   std::int64_t low() const;
   std::int64_t high() const;  // behind the last byte

@@ -617,6 +617,43 @@ std::vector<Attack> memory_attacks() {
           "u32 %rd12, [loc];\nmul.lo.s64 %rd13, %rd12, 4;\nadd.s64 %rd14, %good, %rd13;\n"
           "st.global.u32 [%rd14], %r1;",
       4, Target::kBeforeStart, std::int64_t{1} << 34);
+  // Near what is compared in its place, and in another block.
+  const std::string neighbour =
+      index +
+      "sub.s32 %r21, %r20, 8;\nmul.wide.s32 %rd12, %r21, 4;\nadd.s64 %rd13, %good, %rd12;\n";
+  const std::string second = "mul.wide.s32 %rd14, %r20, 4;\nadd.s64 %rd15, %good, %rd14;\n";
+  add("IndexNeighbour",
+      neighbour + second + "ld.global.u32 %r1, [%rd13];\nst.global.u32 [%rd15], %r1;", 4,
+      Target::kPastEnd);
+  add("IndexNeighbourBelow",
+      index +
+          "add.s32 %r21, %r20, 8;\nmul.wide.s32 %rd12, %r21, 4;\n"
+          "add.s64 %rd13, %good, %rd12;\n" +
+          second + "ld.global.u32 %r1, [%rd15];\nst.global.u32 [%rd13], %r1;",
+      4, Target::kBeforeStart);
+  add("IndexNeighbourBehindIf",
+      neighbour +
+          "ld.global.nc.u32 %r1, [%rd13];\nsetp.ne.u32 %p1, %t, 0;\n"
+          "@%p1 bra BEHIND_IF;\nmov.u32 %r2, 1;\nBEHIND_IF:\n" +
+          second + "st.global.u32 [%rd15], %r1;",
+      4, Target::kPastEnd);
+  add("IndexChangedByIf",
+      index +
+          "mov.u32 %r21, 0;\nmul.wide.s32 %rd12, %r21, 4;\nadd.s64 %rd13, %good, %rd12;\n"
+          "ld.global.nc.u32 %r1, [%rd13];\nsetp.eq.u64 %p1, %bad, 0;\n"
+          "@%p1 bra BEHIND_CHANGE;\nmov.u32 %r21, %r20;\nBEHIND_CHANGE:\n"
+          "mul.wide.s32 %rd14, %r21, 4;\nadd.s64 %rd15, %good, %rd14;\n"
+          "st.global.u32 [%rd15], %r1;",
+      4, Target::kPastEnd);
+  add("IndexChangedByTurn",
+      index +
+          "mov.u32 %r21, 0;\nmov.u32 %r22, 0;\nTURN_WITH_IF:\nmul.wide.s32 %rd12, %r21, 4;\n"
+          "add.s64 %rd13, %good, %rd12;\nld.global.nc.u32 %r1, [%rd13];\n"
+          "setp.eq.u32 %p1, %r22, 0;\n@%p1 bra BEHIND_FIRST;\nmov.u32 %r21, %r20;\n"
+          "BEHIND_FIRST:\nadd.s32 %r23, %r21, 1;\nmul.wide.s32 %rd14, %r23, 4;\n"
+          "add.s64 %rd15, %good, %rd14;\nst.global.u32 [%rd15+-4], %r1;\n"
+          "add.u32 %r22, %r22, 1;\nsetp.lt.u32 %p2, %r22, 3;\n@%p2 bra TURN_WITH_IF;",
+      4, Target::kPastEnd);
   add("IndexInALoop",
       "mov.u32 %r20, 0;\nTURN_OF_INDEX:\nmul.wide.u32 %rd12, %r20, 4;\n"
       "add.s64 %rd13, %good, %rd12;\nadd.u32 %r20, %r20, 65536;\n"

@@ -197,6 +197,121 @@ TEST(FencePlanTest, NothingMovesInFrontOfACallOrPastAnEarlierRead) {
   EXPECT_EQ(all.branches, 2u);
 }
 
+/// Two blocks that load by neighbouring indices, and what may run between them.
+AccessCounts in_turn(std::string_view between) {
+  return counts(std::string("mul.wide.u32 %rd3, %r1, 4;\nadd.s64 %rd4, %rd1, %rd3;\n"
+                            "ld.global.nc.u32 %r2, [%rd4];\nsetp.ne.u32 %p1, %r2, 0;\n")
+                    .append(between)
+                    .append("\nON:\nadd.u32 %r3, %r1, 1;\nmul.wide.u32 %rd5, %r3, 4;\n"
+                            "add.s64 %rd6, %rd1, %rd5;\nld.global.nc.u32 %r4, [%rd6];"),
+                ".global .align 4 .b8 rows[64];\n.func f { ret; }\n");
+}
+
+TEST(FencePlanTest, BlocksThatRunInTurnShareACheck) {
+  for (const std::string_view between :
+       {"add.u32 %r5, %r5, 1;", "@%p1 bra ON;\nst.global.u32 [rows], %r2;",
+        "@%p1 bra ELSE;\nmov.u32 %r5, 1;\nbra ON;\nELSE:\nmov.u32 %r5, 2;",
+        "@%p1 bra ON;\nmov.u32 %r6, 0;\nTURN:\nadd.u32 %r6, %r6, 1;\nsetp.lt.u32 %p2, %r6, 9;\n"
+        "@%p2 bra TURN;"}) {
+    const AccessCounts found = in_turn(between);
+    EXPECT_EQ(found.branches, 1u) << between;
+    EXPECT_EQ(found.checks, 2u) << between;
+    EXPECT_EQ(found.early, 1u) << between;
+  }
+}
+
+TEST(FencePlanTest, BlocksThatDoNotRunInTurnHaveChecksOfTheirOwn) {
+  std::string longest = "@%p1 bra ON;";
+  for (int i = 0; i < 17; ++i) longest += "\nadd.u32 %r5, %r5, 1;";
+  for (const std::string_view between :
+       {std::string_view("@%p1 ret;"), std::string_view("@%p1 bra ON;\ncall f;"),
+        // The index is another one then.
+        std::string_view("@%p1 bra ON;\nadd.u32 %r1, %r1, 1;"),
+        // Longer than addresses are kept for.
+        std::string_view(longest)}) {
+    EXPECT_EQ(in_turn(between).branches, 2u) << between;
+  }
+  // The first block runs in each turn, the second one once.
+  EXPECT_EQ(counts("mov.u32 %r5, 0;\nTURN:\nadd.u32 %r6, %r5, %r1;\nmul.wide.u32 %rd3, %r6, 4;\n"
+                   "add.s64 %rd4, %rd1, %rd3;\nld.global.nc.u32 %r2, [%rd4];\n"
+                   "add.u32 %r5, %r5, 1;\nsetp.lt.u32 %p1, %r5, 9;\n@%p1 bra TURN;\n"
+                   "add.u32 %r3, %r6, 1;\nmul.wide.u32 %rd5, %r3, 4;\nadd.s64 %rd6, %rd1, %rd5;\n"
+                   "ld.global.nc.u32 %r4, [%rd6];")
+                .branches,
+            2u);
+}
+
+TEST(FencePlanTest, AnyLoadButOfConstantsStaysBehindStoresOfOtherBlocks) {
+  const auto early = [](std::string_view between, std::string_view load) {
+    return counts(std::string("ld.global.nc.u32 %r2, [%rd1];\nsetp.ne.u32 %p1, %r2, 0;\n"
+                              "@%p1 bra ON;\n")
+                      .append(between)
+                      .append("\nON:\n")
+                      .append(load)
+                      .append(" %r4, [%rd2];"),
+                  ".global .align 4 .b8 rows[64];\n")
+        .early;
+  };
+  EXPECT_EQ(early("add.u32 %r5, %r5, 1;", "ld.global.u32"), 1u);
+  EXPECT_EQ(early("st.global.u32 [rows], %r5;", "ld.global.u32"), 0u);
+  EXPECT_EQ(early("st.global.u32 [rows], %r5;", "ld.global.nc.u32"), 1u);
+  EXPECT_EQ(early("st.relaxed.gpu.global.u32 [rows], %r5;", "ld.global.nc.u32"), 1u);
+  for (const std::string_view orders :
+       {"st.release.gpu.global.u32 [rows], %r5;", "ld.acquire.gpu.global.u32 %r5, [rows];",
+        "membar.gl;", "atom.global.add.u32 %r5, [rows], 1;", "bar.sync 0;"}) {
+    EXPECT_EQ(early(orders, "ld.global.nc.u32"), 0u) << orders;
+  }
+}
+
+/// Comparisons of indices in the fenced text.
+std::size_t compared(std::string_view body) {
+  const auto module = ptx::parse(with_body(body));
+  EXPECT_TRUE(module);
+  const auto fenced = fence(**module, {});
+  EXPECT_TRUE(fenced) << fenced.error().message;
+  std::size_t count = 0;
+  constexpr std::string_view kComparison = ", %__slate_fe";
+  for (std::size_t at = 0; (at = fenced->ptx.find(kComparison, at)) != std::string::npos; ++at) {
+    const std::size_t line = fenced->ptx.rfind('\n', at);
+    count += fenced->ptx.compare(line + 1, 12, "\tsetp.ge.u32") == 0;
+  }
+  return count;
+}
+
+std::string loads_at(std::initializer_list<int> places, std::string_view widening = "u32") {
+  std::string body;
+  int number = 3;
+  for (const int place : places) {
+    body += "add.s32 %r" + std::to_string(number) + ", %r1, " + std::to_string(place) +
+            ";\nmul.wide." + std::string(widening) + " %rd" + std::to_string(number) + ", %r" +
+            std::to_string(number) + ", 4;\n";
+    body +=
+        "add.s64 %rd" + std::to_string(number + 3) + ", %rd1, %rd" + std::to_string(number) + ";\n";
+    ++number;
+  }
+  for (int i = 3; i < number; ++i)
+    body += "ld.global.f32 %f1, [%rd" + std::to_string(i + 3) + "];\n";
+  return body;
+}
+
+TEST(FencePlanTest, TheLeastOfNeighbouringIndicesIsCompared) {
+  EXPECT_EQ(compared(loads_at({0, 1, 2})), 1u);
+  EXPECT_EQ(compared(loads_at({5, -1, 2}, "s32")), 1u);
+  EXPECT_EQ(compared(loads_at({0, 1023})), 1u);
+  EXPECT_EQ(compared(loads_at({0, 1024})), 2u) << "behind the slack";
+  EXPECT_EQ(compared(loads_at({0, 900, 1800})), 2u) << "the third is far from what is compared";
+  // Another index, or the same register before and behind a change.
+  EXPECT_EQ(compared("mul.wide.u32 %rd3, %r1, 4;\nadd.s64 %rd4, %rd1, %rd3;\nadd.u32 %r2, %r3, 1;\n"
+                     "mul.wide.u32 %rd5, %r2, 4;\nadd.s64 %rd6, %rd1, %rd5;\n"
+                     "ld.global.f32 %f1, [%rd4];\nld.global.f32 %f1, [%rd6];"),
+            2u);
+  EXPECT_EQ(compared("mul.wide.u32 %rd3, %r1, 4;\nadd.s64 %rd4, %rd1, %rd3;\n"
+                     "xor.b32 %r1, %r1, 77;\nadd.u32 %r2, %r1, 1;\nmul.wide.u32 %rd5, %r2, 4;\n"
+                     "add.s64 %rd6, %rd1, %rd5;\nld.global.f32 %f1, [%rd4];\n"
+                     "ld.global.f32 %f1, [%rd6];"),
+            2u);
+}
+
 TEST(FencePlanTest, AnIndexFromAParameterIsComparedInPlaceOfItsAddress) {
   const auto indexed = [](std::string_view body) { return counts(body).indexed; };
   const std::string load = "ld.global.u32 %r3, [%rd4];";
