@@ -13,9 +13,6 @@ namespace {
 
 using ptx::Instruction;
 
-/// Waits for the lanes of the warp that have not ended yet, so that the barrier finds all of them.
-constexpr std::string_view kMeetLanes = "bar.warp.sync 0xffffffff;\n\t";
-
 bool is_aligned(const Instruction& instruction) {
   return is_block_barrier(instruction) &&
          (instruction.opcode == "bar" || instruction.has("aligned"));
@@ -95,10 +92,10 @@ std::vector<ptx::Edit> make_barriers_safe(const ptx::Module& module, const ptx::
   std::vector<ptx::Edit> edits;
   for (std::uint32_t i = 0; i < function.instructions.size(); ++i) {
     const Instruction& instruction = function.instructions[i];
-    if (!is_aligned(instruction) || meetings.are_all_together(i)) continue;
-    edits.push_back(meetings.are_others_together(i)
-                        ? ptx::insert_at(instruction.span.begin, std::string(kMeetLanes))
-                        : ptx::replace(instruction.opcode_span, loose_opcode(module, instruction)));
+    const bool stays =
+        !is_aligned(instruction) || meetings.are_all_together(i) || meetings.are_others_together(i);
+    if (!stays)
+      edits.push_back(ptx::replace(instruction.opcode_span, loose_opcode(module, instruction)));
   }
   return edits;
 }

@@ -24,7 +24,8 @@ class Meetings {
   /// Whether all lanes that the warp has come to the instruction together.
   bool are_all_together(std::uint32_t instruction);
   /// Whether those do that have not ended by then. The barrier must wait for the whole block: then
-  /// it waits for the lanes that are about to end in any case.
+  /// it waits for the lanes that are about to end in any case. In front of an aligned barrier that
+  /// parted lanes come to, the assembler lets the warp wait for all lanes that have not ended.
   bool are_others_together(std::uint32_t barrier);
 
  private:
@@ -44,9 +45,8 @@ class Meetings {
   std::unique_ptr<const Flows> flows_;
 };
 
-/// What is to change in a function that is no worker. Its aligned barriers stay as they are, wait
-/// for the warp's lanes first, or lose `.aligned`. Of workers the injector knows that they need
-/// none of it. `meetings`: of the function.
+/// What is to change in a function that is no worker. Its aligned barriers stay as they are or lose
+/// `.aligned`. Of workers the injector knows that they need none of it. `meetings`: of the function.
 std::vector<ptx::Edit> make_barriers_safe(const ptx::Module& module, const ptx::Function& function,
                                           Meetings& meetings);
 

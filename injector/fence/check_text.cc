@@ -35,14 +35,6 @@ std::string skip(const Operand* guard, std::string_view label) {
   return fmt::format("\t@{}{} bra {};\n", guard->negated ? "" : "!", register_text(*guard), label);
 }
 
-/// Leads to the ending, with ~fa in place.
-std::string fail_by(Violation kind, std::uint32_t line) {
-  return filled(
-      "\tmov.u32 ~fk, {};\n\tmov.u32 ~fn, 0;\n\tmov.u32 ~fw, 0;\n\tmov.u32 ~fv, {};\n"
-      "\tbra {};\n",
-      static_cast<std::uint32_t>(kind), line, kEnding);
-}
-
 /// Goes through the ranges of the fence table, from the last one down: few registers live here.
 /// {0} and {1}, labels; {2}, {3} and {4}, offsets; {5}, number of bytes.
 constexpr std::string_view kScan = R"(	ld.const.u64 ~ft, [__slate_fence+{2}];
@@ -87,6 +79,15 @@ constexpr std::string_view kOverlaps = R"(	cvt.u64.u32 ~fl, ~fd;
 )";
 
 }  // namespace
+
+/// Ends the thread, with ~fa in place.
+std::string CheckText::fail_by(Violation kind, std::uint32_t line) {
+  const std::string code =
+      filled("\tmov.u32 ~fk, {};\n\tmov.u32 ~fn, 0;\n\tmov.u32 ~fw, 0;\n\tmov.u32 ~fv, {};\n",
+             static_cast<std::uint32_t>(kind), line);
+  if (!ends_in_place(ending_)) return code + fmt::format("\tbra {};\n", kEnding);
+  return code + ending_in_place(ending_, function_, number_, false, endings_++);
+}
 
 std::string CheckText::next_label() {
   return filled("$f{}", labels_++);
@@ -184,6 +185,7 @@ std::string CheckText::site(const Site& site) {
   }
   const std::string label = next_label();
   code += filled("\t@!~fp bra {};\n", label);
+  site_ending_ = ends_in_place(ending_) ? label + "_end" : std::string(kRowEnding);
   // What nobody comes back from takes the assembler less.
   const bool is_final = std::ranges::all_of(
       site.members, [&](const Member& member) { return fails_with_fast_path(member); });
@@ -195,6 +197,9 @@ std::string CheckText::site(const Site& site) {
     if (!must_fail) code += skip(member.guard, end);
     code += exact(member, must_fail ? std::string_view() : end);
     if (!is_last) code += end + ":\n";
+  }
+  if (ends_in_place(ending_)) {
+    code += site_ending_ + ":\n" + ending_in_place(ending_, function_, number_, true, endings_++);
   }
   return code + label + ":\n\t";
 }
@@ -267,7 +272,7 @@ std::string CheckText::exact(const Member& member, std::string_view label) {
   if (!is_loop) code += filled("\tmov.u32 ~fi, {};\n", row);
   code += filled("\tmov.u32 ~fn, 0;\n");
   if (member.special) code += filled("\tcvt.u32.u64 ~fn, ~fs;\n");
-  return code + fmt::format("\tbra {};\n", kRowEnding);
+  return code + fmt::format("\tbra {};\n", site_ending_);
 }
 
 /// Leaves the bytes in ~fs; goes to `label` where there are none.
@@ -440,17 +445,18 @@ std::string CheckText::barrier(const Instruction& instruction, const Instruction
   return code + fail_by(Violation::kBarrier, instruction.line) + label + ":\n\t";
 }
 
-std::string CheckText::look(const Wait& wait) {
+std::string CheckText::look(const Wait& wait) const {
   constexpr std::uint32_t kTurns = 1024;  // from look to look
   constexpr std::uint32_t kSlowTurns = 32;
   return filled(
       "\n\tadd.u32 {0}, {0}, {1};\n\tsetp.lt.u32 ~fp, {0}, {2};\n\t@~fp bra {3};\n"
       "\tmov.u32 {0}, 0;\n\tld.const.u64 ~ft, [{4}+{5}];\n\tsetp.eq.u64 ~fp, ~ft, 0;\n"
       "\t@~fp bra {3};\n\tld.volatile.global.u32 ~fc, [~ft+{6}];\n"
-      "\tsetp.ne.u32 ~fp, ~fc, 0;\n\t@~fp bra {7};\n{3}:\n\t",
+      "\tsetp.ne.u32 ~fp, ~fc, 0;\n\t@~fp {7};\n{3}:\n\t",
       expand(kTurnRegister), wait.is_slow ? kTurns / kSlowTurns : 1, kTurns,
       filled("$fw{}", wait.at), kFenceConstants, offsetof(FenceConstants, table),
-      offsetof(FenceTable, ended), kQuietEnding);
+      offsetof(FenceTable, ended),
+      ends_in_place(ending_) ? "exit" : fmt::format("bra {}", kQuietEnding));
 }
 
 std::string CheckText::end(const Instruction& instruction, Violation kind) {

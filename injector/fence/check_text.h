@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "injector/fence/ending.h"
 #include "injector/fence/member_text.h"
 #include "injector/fence/plan.h"
 #include "injector/ptx/module.h"
@@ -17,13 +18,17 @@ namespace slate::injector {
 
 class CheckText {
  public:
-  /// Rows of kAccessTable are added to `table`. Requires: the arguments outlive it.
+  /// Rows of kAccessTable are added to `table`. `ending`: of the function, which has this number.
+  /// Requires: the arguments outlive it.
   CheckText(const ptx::Module& module, const ptx::Function& function,
-            const Surroundings& surroundings, std::vector<std::string>& table)
+            const Surroundings& surroundings, EndingKind ending, std::uint32_t number,
+            std::vector<std::string>& table)
       : module_(module),
         function_(function),
         surroundings_(surroundings),
         members_(module, function, surroundings),
+        ending_(ending),
+        number_(number),
         table_(table) {}
 
   /// Before all else: sets ~fodd.
@@ -40,7 +45,7 @@ class CheckText {
   std::string jump(const ptx::Instruction& branch);
   std::string barrier(const ptx::Instruction& instruction, const InstructionEffect& effect);
   /// At the beginning of the loop: now and then a look whether a thread of the session was ended.
-  static std::string look(const Wait& wait);
+  std::string look(const Wait& wait) const;
   /// In place of an instruction that ends its thread.
   std::string end(const ptx::Instruction& instruction, Violation kind);
 
@@ -60,14 +65,20 @@ class CheckText {
   std::string exact_variables(ptx::Space space, const Exact& here) const;
   std::string parameters(const Exact& here) const;
   std::string next_label();
+  std::string fail_by(Violation kind, std::uint32_t line);
 
   const ptx::Module& module_;
   const ptx::Function& function_;
   const Surroundings& surroundings_;
   const MemberText members_;
+  const EndingKind ending_;
+  const std::uint32_t number_;
   std::vector<std::string>& table_;
   std::uint32_t labels_ = 0;
-  std::uint32_t at_ = 0;  // instruction of the site that is being written
+  std::uint32_t endings_ = 0;
+  // Of the site that is being written.
+  std::uint32_t at_ = 0;     // instruction
+  std::string site_ending_;  // label where ~fi is a row of kAccessTable
 };
 
 }  // namespace slate::injector

@@ -248,9 +248,13 @@ std::string ending_registers(EndingKind kind) {
   return for_function(expand(text + "\t.reg .b64 ~w;\n"));
 }
 
+bool ends_in_place(EndingKind kind) {
+  return kind == EndingKind::kPlain || kind == EndingKind::kSlice;
+}
+
 std::string ending_text(EndingKind kind, const ptx::Function& function, std::uint32_t number,
                         bool has_rows) {
-  std::string code = "\tret;\n";
+  std::string code;
   if (has_rows) code += filled(kRow, kAccessTable);
   code += filled(kQueue, kFenceConstants, offsetof(FenceConstants, table),
                  offsetof(FenceTable, ended), offsetof(FenceTable, ending),
@@ -263,6 +267,13 @@ std::string ending_text(EndingKind kind, const ptx::Function& function, std::uin
   code +=
       filled(kTell, kFenceConstants, offsetof(FenceConstants, table), offsetof(FenceTable, ended));
   return code + fmt::format("{}:\n", kQuietEnding) + leave_text(kind);
+}
+
+std::string ending_in_place(EndingKind kind, const ptx::Function& function, std::uint32_t number,
+                            bool has_row, std::uint32_t place) {
+  std::string code = ending_text(kind, function, number, has_row);
+  replace_all(code, expand("$f"), filled("$fz{}_", place));
+  return code;
 }
 
 }  // namespace slate::injector

@@ -318,12 +318,15 @@ class Fencer {
     for (std::uint32_t i = 0; i < plan.limits.size(); ++i)
       insert(function.instructions[plan.limits[i].at].span.begin,
              CheckText::limit(plan.limits[i], i));
-    write_checks(function, plan, around);
+    write_checks(function, plan, around, kind, index);
     if (!is_worker(function)) {
       for (ptx::Edit& edit : make_barriers_safe(module_, function, meetings))
         edits_.push_back(std::move(edit));
     }
-    insert(function.body.end - 1, ending_text(kind, function, index, !plan.sites.empty()));
+    if (!ends_in_place(kind)) {
+      insert(function.body.end - 1,
+             "\tret;\n" + ending_text(kind, function, index, !plan.sites.empty()));
+    }
   }
 
   /// The shared variables that checks compare with, and that can be named at the beginning.
@@ -357,10 +360,11 @@ class Fencer {
     return std::ranges::any_of(plan.effects, &InstructionEffect::is_hint);
   }
 
-  void write_checks(const ptx::Function& function, const Plan& plan, const Surroundings& around) {
-    CheckText text(module_, function, around, table_);
+  void write_checks(const ptx::Function& function, const Plan& plan, const Surroundings& around,
+                    EndingKind ending, std::uint32_t number) {
+    CheckText text(module_, function, around, ending, number, table_);
     for (const Wait& wait : plan.waits)
-      insert(function.instructions[wait.at].span.begin, CheckText::look(wait));
+      insert(function.instructions[wait.at].span.begin, text.look(wait));
     auto site = plan.sites.begin();
     for (std::uint32_t i = 0; i < function.instructions.size(); ++i) {
       const Instruction& instruction = function.instructions[i];

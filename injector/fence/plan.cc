@@ -25,7 +25,7 @@ using ptx::Reference;
 constexpr std::size_t kNever = ~std::size_t{0};
 constexpr std::size_t kMostMembers = 8;  // of a site: their addresses take registers
 /// Instructions that may run between two blocks of a chain: addresses are kept as long.
-constexpr std::uint32_t kMostBetween = 16;
+constexpr std::uint32_t kMostBetween = 32;
 constexpr std::size_t kMostBlocks = 1024;  // of a function of which chains are looked for
 
 bool is_same(const Operand* a, const Operand* b) {
@@ -156,6 +156,7 @@ class Planner {
   void enter(std::uint32_t block, bool is_chained);
   bool continues(std::uint32_t above, std::uint32_t block);
   void look_at(std::uint32_t at);
+  void forget_written(std::uint32_t at);
   void look_at_handle(std::uint32_t at);
   void add(std::uint32_t at, const Access& access);
   void remember(std::uint32_t at, const Place& place, MemorySpace space,
@@ -187,7 +188,7 @@ class Planner {
   ElementLimits limits_;
   Shown shown_;
   Moves moves_;
-  std::vector<std::uint32_t> local_;  // registers of which facts hold in the present block
+  std::vector<std::uint32_t> local_;  // registers of which facts hold in the present chain
   std::vector<std::size_t> open_;     // sites of the present chain, as places in Plan::sites
   /// The first of them behind which the present instruction's accesses may be; kNever: they stay.
   std::size_t earliest_ = kNever;
@@ -290,7 +291,10 @@ bool Planner::continues(std::uint32_t above, std::uint32_t block) {
   }
   for (const std::uint32_t each : *between) {
     const ControlFlow::Block& range = flow_.blocks()[each];
-    for (std::uint32_t i = range.first; i < range.end; ++i) moves_.pass_aside(i);
+    for (std::uint32_t i = range.first; i < range.end; ++i) {
+      moves_.pass_aside(i);
+      forget_written(i);
+    }
   }
   return true;
 }
@@ -298,11 +302,19 @@ bool Planner::continues(std::uint32_t above, std::uint32_t block) {
 void Planner::enter(std::uint32_t block, bool is_chained) {
   const ControlFlow::Block& range = flow_.blocks()[block];
   moves_.begin_block(range.first, range.end, is_chained);
-  if (!is_chained) open_.clear();
+  if (!is_chained) {
+    open_.clear();
+    // What holds of a register that is written elsewhere, too, holds in one chain only.
+    for (const std::uint32_t number : local_) shown_.forget(number);
+    local_.clear();
+  }
   for (std::uint32_t i = range.first; i < range.end; ++i) look_at(i);
-  // What holds of a register that is written elsewhere, too, holds in this block only.
-  for (const std::uint32_t number : local_) shown_.forget(number);
-  local_.clear();
+}
+
+void Planner::forget_written(std::uint32_t at) {
+  registers_.for_each_write(function_.instructions[at], [&](std::uint32_t r) {
+    if (!addresses_.is_written_once(r)) shown_.forget(r);
+  });
 }
 
 void Planner::look_at(std::uint32_t at) {
@@ -317,9 +329,7 @@ void Planner::look_at(std::uint32_t at) {
   if (effect.handle != nullptr && !is_own(*effect.handle)) look_at_handle(at);
   if (instruction.opcode == "call") open_.clear();
   moves_.pass(at);
-  registers_.for_each_write(instruction, [&](std::uint32_t r) {
-    if (!addresses_.is_written_once(r)) shown_.forget(r);
-  });
+  forget_written(at);
 }
 
 void Planner::look_at_handle(std::uint32_t at) {

@@ -1,5 +1,4 @@
-// What becomes of a kernel's barriers behind the fence: they stay as they are, wait for the warp's
-// lanes first, or lose `.aligned`.
+// What becomes of a kernel's barriers behind the fence: they stay as they are, or lose `.aligned`.
 #include <gtest/gtest.h>
 
 #include "injector/fence/fence.h"
@@ -7,7 +6,7 @@
 namespace slate::injector {
 namespace {
 
-enum class Becomes { kItself, kMeeting, kLoose };
+enum class Becomes { kItself, kLoose };
 
 /// What becomes of the barrier in the body, which is written as `bar.sync 0`.
 Becomes barrier_of(std::string_view body, std::string_view barrier = "bar.sync 0;") {
@@ -23,8 +22,6 @@ Becomes barrier_of(std::string_view body, std::string_view barrier = "bar.sync 0
   const auto fenced = fence(**module, {});
   EXPECT_TRUE(fenced) << fenced.error().message;
   EXPECT_EQ(fenced->entries.front().why_not, "");
-  const std::string meeting = "bar.warp.sync 0xffffffff;\n\t" + std::string(barrier);
-  if (fenced->ptx.contains(meeting)) return Becomes::kMeeting;
   if (fenced->ptx.contains(barrier)) return Becomes::kItself;
   EXPECT_TRUE(fenced->ptx.contains("barrier.")) << fenced->ptx;
   return Becomes::kLoose;
@@ -36,17 +33,17 @@ TEST(FenceBarriersTest, OneThatAllThreadsComeToTogetherStaysAsItIs) {
   EXPECT_EQ(barrier_of("@%p1 bra OTHER;\nmov.u32 %r3, 1;\nOTHER:\nbar.sync 0;"), Becomes::kItself);
 }
 
-TEST(FenceBarriersTest, BehindAnEarlyReturnTheOtherLanesMeetFirst) {
-  EXPECT_EQ(barrier_of("@%p1 ret;\nbar.sync 0;"), Becomes::kMeeting);
-  EXPECT_EQ(barrier_of("@%p1 bra OUT;\nbar.sync 0;\nOUT:"), Becomes::kMeeting);
+TEST(FenceBarriersTest, BehindAnEarlyReturnItStaysWhereTheOtherLanesComeTogether) {
+  EXPECT_EQ(barrier_of("@%p1 ret;\nbar.sync 0;"), Becomes::kItself);
+  EXPECT_EQ(barrier_of("@%p1 bra OUT;\nbar.sync 0;\nOUT:"), Becomes::kItself);
   EXPECT_EQ(barrier_of("@!%p1 bra ON;\nst.global.u32 [%rd1], %r1;\nret;\nON:\nbar.sync 0;"),
-            Becomes::kMeeting);
+            Becomes::kItself);
   EXPECT_EQ(barrier_of("mov.u32 %r3, 0;\nLOOP:\nsetp.eq.u32 %p3, %r2, %r3;\n@%p3 bra OUT;\n"
                        "bar.sync 0;\nadd.u32 %r3, %r3, 1;\nsetp.lt.u32 %p4, %r3, %r1;\n"
                        "@%p4 bra LOOP;\nOUT:\nst.global.u32 [%rd1], %r1;"),
-            Becomes::kMeeting);
+            Becomes::kItself);
   EXPECT_EQ(barrier_of("@%p1 ret;\nbar.red.or.pred %p3, 0, %p2;", "bar.red.or.pred %p3, 0, %p2;"),
-            Becomes::kMeeting);
+            Becomes::kItself);
 }
 
 TEST(FenceBarriersTest, OneThatAPartOfTheOtherLanesComesToIsLoose) {

@@ -222,7 +222,7 @@ TEST(FencePlanTest, BlocksThatRunInTurnShareACheck) {
 
 TEST(FencePlanTest, BlocksThatDoNotRunInTurnHaveChecksOfTheirOwn) {
   std::string longest = "@%p1 bra ON;";
-  for (int i = 0; i < 17; ++i) longest += "\nadd.u32 %r5, %r5, 1;";
+  for (int i = 0; i < 33; ++i) longest += "\nadd.u32 %r5, %r5, 1;";
   for (const std::string_view between :
        {std::string_view("@%p1 ret;"), std::string_view("@%p1 bra ON;\ncall f;"),
         // The index is another one then.
@@ -239,6 +239,19 @@ TEST(FencePlanTest, BlocksThatDoNotRunInTurnHaveChecksOfTheirOwn) {
                    "ld.global.nc.u32 %r4, [%rd6];")
                 .branches,
             2u);
+}
+
+TEST(FencePlanTest, WhatWasShownOfARegisterThatChangesHoldsInBlocksThatRunInTurn) {
+  const auto checks = [](std::string_view between) {
+    return counts(std::string("mov.u64 %rd3, %rd1;\nTURN:\nld.global.f64 %rd4, [%rd3];\n"
+                              "setp.ne.u64 %p1, %rd4, 0;\n@%p1 bra ON;\n")
+                      .append(between)
+                      .append("\nON:\nld.global.u32 %r2, [%rd3+4];\nadd.u64 %rd3, %rd3, 8;\n"
+                              "setp.lt.u64 %p2, %rd3, %rd2;\n@%p2 bra TURN;"))
+        .checks;
+  };
+  EXPECT_EQ(checks("mov.u32 %r5, 1;"), 1u);
+  EXPECT_EQ(checks("add.u64 %rd3, %rd3, 64;"), 2u);
 }
 
 TEST(FencePlanTest, AnyLoadButOfConstantsStaysBehindStoresOfOtherBlocks) {
