@@ -64,11 +64,14 @@ enum class LinkType : std::uint32_t {
   kEndSession = 14,  // session; text: the reason, of which its client was told
   // The session is to leave the engine, or to say why it cannot. It may have ended meanwhile.
   kLeave = 22,  // session; flags: kToHost
+  // There is one more engine of this device that serves sessions. number: this engine's serial
+  // number; a descriptor, the first time: the page of device time (time_page.h)
+  kShareTime = 24,
 };
 
 /// To be raised with each change of the messages or the book (book.h): an engine may be of a newer
 /// slated than its supervisor, but not of one with another number.
-inline constexpr std::uint64_t kLinkVersion = 2;
+inline constexpr std::uint64_t kLinkVersion = 3;
 
 inline constexpr std::uint32_t kSessionFaulted = 1;
 inline constexpr std::uint32_t kLastPiece = 1;

@@ -94,12 +94,12 @@ void TimePage::write(Slot& slot, const scheduler::ShownTime& shown) {
 
 scheduler::ShownTime TimePage::read(const Slot& slot) {
   const std::uint32_t flags = slot.flags.load(std::memory_order_acquire);
-  return {.uses = (flags & kUses) != 0,
-          .holds = (flags & kHolds) != 0,
-          .received_ms = slot.received_ms.load(std::memory_order_relaxed),
-          .part = slot.part.load(std::memory_order_relaxed),
-          .at = scheduler::Time(
-              std::chrono::nanoseconds(slot.at_ns.load(std::memory_order_relaxed)))};
+  return {
+      .uses = (flags & kUses) != 0,
+      .holds = (flags & kHolds) != 0,
+      .received_ms = slot.received_ms.load(std::memory_order_relaxed),
+      .part = slot.part.load(std::memory_order_relaxed),
+      .at = scheduler::Time(std::chrono::nanoseconds(slot.at_ns.load(std::memory_order_relaxed)))};
 }
 
 }  // namespace slate::daemon

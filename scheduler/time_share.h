@@ -74,7 +74,7 @@ class TimeShare {
 
   ShownTime shown_;
   double weight_ = 1;
-  int sharers_ = 1;           // engines that the device's time went to, at the last update
+  int sharers_ = 1;            // engines that the device's time went to, at the last update
   Time beside_ = Time::min();  // last time at which another engine was busy
   bool is_contended_ = false;  // whether one was at the last update
   std::optional<Time> runs_since_;

@@ -393,6 +393,8 @@ void Engine::handle(LinkMessage message) {
       if (Session* const session = find_session(message.header.session))
         session->departure().want((message.header.flags & kToHost) != 0);
       return;
+    case LinkType::kShareTime:
+      return share_time(std::move(message));
     case LinkType::kSessionStays:
       if (Session* const session = find_session(message.header.session))
         session->departure().stay();
@@ -400,6 +402,17 @@ void Engine::handle(LinkMessage message) {
     default:
       log_error("unexpected message {} from the supervisor", static_cast<int>(message.header.type));
   }
+}
+
+/// Without the page this engine takes what the device gives it.
+void Engine::share_time(LinkMessage message) {
+  std::unique_ptr<TimePage> page;
+  if (!message.fds.empty()) {
+    auto mapped = TimePage::from_fd(std::move(message.fds.front()));
+    if (!mapped) return log_error("{}", mapped.error().message);
+    page = std::move(*mapped);
+  }
+  executor_.share_time(std::move(page), message.header.number);
 }
 
 void Engine::refuse(std::uint64_t session, const std::string& reason) {

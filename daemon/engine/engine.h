@@ -64,6 +64,7 @@ class Engine {
   bool read_messages();
   void handle(LinkMessage message);
   void add_session(LinkMessage message);
+  void share_time(LinkMessage message);
   void begin_session(std::unique_ptr<Session> session);
   void send_status(std::uint64_t request);
   void send_trace(std::uint64_t request, std::uint64_t microseconds);

@@ -243,6 +243,7 @@ double Executor::expected_ms(scheduler::KernelId kernel, Form form, double part)
 
 /// Asks the policy, and does what can be done at once, until nothing more is started.
 void Executor::decide(scheduler::Time now) {
+  if (time_ != nullptr && waits_for_engines(now)) return;
   if (awake_ > 1 && now >= next_sleep_) put_to_sleep(now);
   do {
     decisions_.clear();

@@ -27,6 +27,7 @@
 #include "daemon/engine/partitions.h"
 #include "daemon/engine/profiled_launches.h"
 #include "daemon/engine/stream_table.h"
+#include "daemon/engine/time_slot.h"
 #include "daemon/engine/trace.h"
 #include "scheduler/policies.h"
 
@@ -112,6 +113,9 @@ class Executor {
   /// thread holds no client's mutex.
   void begin_rest();
   void end_rest();
+  /// Another engine uses the device, too. From the first call on, this one keeps to its share of
+  /// the time. `page`: null where it is known; `engine`: this one's serial number.
+  void share_time(std::unique_ptr<TimePage> page, std::uint64_t engine);
   /// Calls `submit`, which puts work on `client`'s `stream` that takes SMs but is no launch: fills,
   /// and copies within the device. If another session's workers have all SMs, they rest from the
   /// end of the stream's earlier work until this work is done. They rest at most half of the time;
@@ -176,6 +180,8 @@ class Executor {
   bool worth_profiling(const scheduler::WaitingLaunch& launch, const scheduler::Start& start) const
       SLATE_REQUIRES(mutex_);
   void decide(scheduler::Time now) SLATE_REQUIRES(mutex_);
+  bool waits_for_engines(scheduler::Time now) SLATE_REQUIRES(mutex_);
+  void look_at_time(scheduler::Time now) SLATE_REQUIRES(mutex_);
   void grant(scheduler::Start start, scheduler::Time now) SLATE_REQUIRES(mutex_);
   void show_start(Client& client, Grant& grant, std::uint64_t blocks, scheduler::Time now)
       SLATE_REQUIRES(mutex_);
@@ -185,6 +191,11 @@ class Executor {
   std::optional<Grant> wait_for_grant(Client& client, const FunctionRecord& function,
                                       const LaunchShape& shape, scheduler::KernelId kernel,
                                       std::uint64_t started, bool stream_is_free);
+
+  // executor_time.cc
+  scheduler::EngineLoad load(scheduler::Time now) const SLATE_REQUIRES(mutex_);
+  void hold(scheduler::Time now) SLATE_REQUIRES(mutex_);
+  void release(scheduler::Time now) SLATE_REQUIRES(mutex_);
 
   // executor_uses.cc
   SessionUse use_of(const Client& client) const SLATE_REQUIRES(mutex_);
@@ -241,6 +252,8 @@ class Executor {
 
   // executor_lanes.cc
   void run();
+  void take_lanes_off() SLATE_REQUIRES(mutex_);
+  void put_lanes_back() SLATE_REQUIRES(mutex_);
   Result<void> watch_lane(Client& client, device::Stream stream,
                           std::shared_ptr<LaunchBatch> batch);
   Result<void> watch_launched(Client& client, const ActiveLane& lane,
@@ -273,6 +286,10 @@ class Executor {
   std::uint64_t starts_ SLATE_GUARDED_BY(mutex_) = 0;
   std::atomic<std::uint64_t> changes_{1};  // number of changes of the sessions; under the mutex
   CondVar tick_;
+  // Null while no other engine uses the device.
+  std::unique_ptr<TimeSlot> time_ SLATE_GUARDED_BY(mutex_) SLATE_PT_GUARDED_BY(mutex_);
+  // Time until which the thread sleeps; the earliest there is while it is awake.
+  scheduler::Time sleeps_until_ SLATE_GUARDED_BY(mutex_) = scheduler::Time::min();
 
   std::atomic<bool> lanes_active_{false};
   std::atomic<std::uint32_t> lanes_{0};  // lanes of all clients

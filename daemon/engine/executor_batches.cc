@@ -156,7 +156,11 @@ void Executor::batch_ended(const std::shared_ptr<LaunchBatch>& batch, const Resu
     if (!client->lanes.empty()) running.blocks_done = 0;
   }
   // A session that is alone asks the policy with its next launch.
-  if (awake_ > 1 || view.waiting) decide(completion.ended);
+  if (awake_ > 1 || view.waiting) {
+    decide(completion.ended);
+  } else if (time_ != nullptr) {
+    look_at_time(completion.ended);
+  }
 }
 
 }  // namespace slate::daemon

@@ -48,6 +48,15 @@ void Executor::resize(const scheduler::Resize& change, scheduler::Time now) {
 // the list by then or begins with an empty table.
 void Executor::begin_rest() {
   const MutexLock lock(mutex_);
+  take_lanes_off();
+}
+
+void Executor::end_rest() {
+  const MutexLock lock(mutex_);
+  put_lanes_back();
+}
+
+void Executor::take_lanes_off() {
   if (!steering_.begin_rest()) return;
   for (const auto& client : clients_) {
     const MutexLock lanes(client->mutex);
@@ -60,8 +69,7 @@ void Executor::begin_rest() {
   }
 }
 
-void Executor::end_rest() {
-  const MutexLock lock(mutex_);
+void Executor::put_lanes_back() {
   if (!steering_.end_rest()) return;
   for (const auto& client : clients_) {
     const MutexLock lanes(client->mutex);
@@ -128,16 +136,21 @@ void Executor::run() {
     scheduler::Time until = again_;
     if (lanes_active_.load())
       until = std::min(until, scheduler::Time(Clock::now() + LaneSteering::kTick));
+    if (time_ != nullptr) until = std::min(until, time_->again());
+    sleeps_until_ = until;
     if (until == scheduler::kNever) {
       tick_.wait(lock);
     } else {
       tick_.wait_until(lock, until);
     }
+    sleeps_until_ = scheduler::Time::min();
     if (ending_) return;
     const auto now = Clock::now();
     if (now >= again_) {
       again_ = scheduler::kNever;
       decide(now);
+    } else if (time_ != nullptr && now >= time_->again()) {
+      look_at_time(now);
     }
     if (!lanes_active_.exchange(false)) continue;
     clients = clients_;

@@ -150,8 +150,10 @@ Result<void> Executor::begin_again(Client& client, const FunctionRecord& kernel,
   stream.batch->filled += grant.filled;
   const MutexLock lock = lock_soon(mutex_);
   client.kernel = kernel.name;
-  show_start(client, grant, blocks, Clock::now());
+  const auto now = Clock::now();
+  show_start(client, grant, blocks, now);
   stream.batch->serials.push_back(grant.serial);
+  if (time_ != nullptr) look_at_time(now);
   return {};
 }
 

@@ -68,7 +68,9 @@ SessionUse Executor::use_of(const Client& client) const {
     }
     if (!use.waits_for.empty()) use.waits_since = client.chained_at;
   }
-  if (view.waiting && running.launches == 0) use.waits_since = view.waiting->since;
+  // For another engine, else.
+  const bool waits_here = time_ == nullptr || !time_->holds();
+  if (view.waiting && running.launches == 0 && waits_here) use.waits_since = view.waiting->since;
   bool disobeys = false;
   const MutexLock lanes(client.mutex);
   for (const ActiveLane& lane : client.lanes) {

@@ -104,6 +104,13 @@ EngineProcess* EngineKeeper::find(std::uint64_t serial) {
   return found == retired_.end() ? nullptr : &*found;
 }
 
+std::vector<EngineProcess*> EngineKeeper::serving() {
+  std::vector<EngineProcess*> serving;
+  if (EngineProcess* const engine = active()) serving.push_back(engine);
+  for (EngineProcess& engine : retired_) serving.push_back(&engine);
+  return serving;
+}
+
 void EngineKeeper::renew(const std::string& program, const Config& config) {
   program_ = program;
   config_ = config;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "daemon/supervisor/engine_process.h"
 #include "daemon/supervisor/poll_set.h"
@@ -45,6 +46,8 @@ class EngineKeeper {
   EngineProcess* active() { return active_ && active_->ready ? &*active_ : nullptr; }
   /// The engine with this serial number, if it serves sessions; else null.
   EngineProcess* find(std::uint64_t serial);
+  /// The engines that serve sessions.
+  std::vector<EngineProcess*> serving();
   /// Has a new engine take the place of the active one as soon as it is ready. The old one stays
   /// until it has no sessions. `program`: its path, from now on.
   void renew(const std::string& program, const Config& config);

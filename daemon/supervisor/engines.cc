@@ -84,7 +84,10 @@ nlohmann::json Engines::hand_over(Handover& handover) {
   nlohmann::json keepers = nlohmann::json::array();
   for (const auto& [domain, keeper] : keepers_)
     keepers.push_back({{"domain", to_json(domain)}, {"keeper", keeper->hand_over(handover)}});
-  return {{"keepers", keepers}, {"serials", serials_}, {"restarts", past_restarts_}};
+  return {{"keepers", keepers},
+          {"serials", serials_},
+          {"restarts", past_restarts_},
+          {"time", time_.hand_over(handover)}};
 }
 
 void Engines::take_over(const nlohmann::json& state) {
@@ -95,6 +98,8 @@ void Engines::take_over(const nlohmann::json& state) {
     EngineKeeper& keeper = keepers_.contains(domain) ? *keepers_.at(domain) : add(domain);
     keeper.take_over(each.at("keeper"));
   }
+  if (const auto taken = time_.take_over(state.at("time")); !taken)
+    log_error("engines share the device without weights: {}", taken.error().message);
 }
 
 bool Engines::make_room() {
@@ -117,7 +122,16 @@ void Engines::service() {
   for (const auto& [domain, keeper] : keepers_) keeper->service();
   for (const auto& keeper : leaving_) keeper->service();
   std::erase_if(leaving_, [](const auto& keeper) { return keeper->all_ended(); });
-  if (!stopping_) drop_idle();
+  if (stopping_) return;
+  drop_idle();
+  share_time();
+}
+
+void Engines::share_time() {
+  std::vector<EngineProcess*> engines;
+  for (const auto& [domain, keeper] : keepers_)
+    for (EngineProcess* const engine : keeper->serving()) engines.push_back(engine);
+  time_.settle(engines);
 }
 
 /// An engine without sessions has the memory of a context.

@@ -12,6 +12,7 @@
 
 #include "daemon/supervisor/domain.h"
 #include "daemon/supervisor/engine_keeper.h"
+#include "daemon/supervisor/time_desk.h"
 
 namespace slate::daemon {
 
@@ -64,6 +65,10 @@ class Engines {
   std::string trouble(const Domain& domain) const;
   /// Engines that take sessions, the common one first.
   std::vector<std::pair<Domain, EngineProcess*>> all();
+  /// What the engine with this serial number shows of its time; nullopt: there was no other one.
+  std::optional<scheduler::ShownTime> time_of(std::uint64_t serial) const {
+    return time_.shown_by(serial);
+  }
   /// Engines that died while they served sessions.
   std::uint64_t restarts() const;
   /// Why the last common engine died or did not start, else another one; empty: none did.
@@ -72,6 +77,7 @@ class Engines {
  private:
   EngineKeeper& add(const Domain& domain);
   void drop_idle();
+  void share_time();
 
   std::string program_;
   Config config_;
@@ -82,6 +88,7 @@ class Engines {
   std::map<Domain, Clock::time_point> idle_since_;
   std::vector<std::unique_ptr<EngineKeeper>> leaving_;  // those of domains without sessions
   std::uint64_t past_restarts_ = 0;                     // of keepers that are gone
+  TimeDesk time_;
   bool stopping_ = false;
 };
 

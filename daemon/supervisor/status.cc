@@ -117,8 +117,11 @@ json engines_json(const StatusFacts& facts, const Registry& registry) {
     const auto sessions = std::ranges::count_if(registry.sessions(), [&](const auto& session) {
       return session.second.domain == each.domain;
     });
-    engines.push_back(
-        {{"domain", domain_name(each.domain)}, {"pid", each.pid}, {"sessions", sessions}});
+    engines.push_back({{"domain", domain_name(each.domain)},
+                       {"pid", each.pid},
+                       {"sessions", sessions},
+                       {"time", each.time ? json(each.time->part_at(Clock::now())) : json()},
+                       {"held", each.time && each.time->holds}});
   }
   return engines;
 }

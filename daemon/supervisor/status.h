@@ -10,6 +10,7 @@
 #include "base/device_info.h"
 #include "daemon/supervisor/blame.h"
 #include "daemon/supervisor/registry.h"
+#include "daemon/time_page.h"
 
 namespace slate::daemon {
 
@@ -31,6 +32,7 @@ struct StatusFacts {
   struct Engine {
     Domain domain;
     std::int32_t pid = 0;
+    std::optional<scheduler::ShownTime> time = std::nullopt;  // nothing: it has the device alone
   };
   std::vector<Engine> engines = {};  // those that take sessions
   /// The user whose sessions are shown; nothing: all are.

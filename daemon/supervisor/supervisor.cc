@@ -359,7 +359,7 @@ std::string Supervisor::describe(const std::vector<std::string>& reports, std::u
                     .barred = blame_.all_barred(Clock::now()),
                     .only_of = shows_all_to(asker) ? std::nullopt : std::optional(asker)};
   for (const auto& [domain, engine] : engines_.all())
-    facts.engines.push_back({domain, engine->pid()});
+    facts.engines.push_back({domain, engine->pid(), engines_.time_of(engine->serial)});
   return status_text(facts, registry_, reports);
 }
 

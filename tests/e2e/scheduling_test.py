@@ -3,6 +3,8 @@
 import json
 import os
 import subprocess
+import tempfile
+import time
 import unittest
 
 from harness import ON_GPU, SlateTestCase, binary, program_command
@@ -20,6 +22,10 @@ LONG = command("sgemm", 4096, 60) if ON_GPU else command("black_scholes", 2_000_
 SHORT = command("vector_add", 20_000, 5)
 # On an H200 a launch of a quarter of a second, of so many waves that it goes out as workers before its time is known.
 ENDLESS = command("fma_loop", 1 << 31, 1) + ["--no-check"]
+
+# Goes on until it is killed: the device always has a launch of it.
+STEADY = program_command("fma_loop", json_report=False, extra=("--reps", "100000", "--no-check"))
+USERS = (64001, 64002)
 
 # A kernel can be resized from its first launch on.
 AT_ONCE = ("--scheduler-forms-at-once",)
@@ -134,6 +140,59 @@ class SchedulingTest(SlateTestCase):
                 process.communicate()
                 daemon.wait_until_idle()
                 daemon.stop()
+
+    def parts_of_two_users(self, weights):
+        """The two users' parts of the device's time, in engines of their own: means over three seconds in which both
+        launch. Then their launches in that time, and whose engines were held."""
+        config = tempfile.NamedTemporaryFile("w", suffix=".toml")
+        self.addCleanup(config.close)
+        for user, weight in zip(USERS, weights):
+            config.write('[[user]]\nname = "%d"\nweight = %s\n' % (user, weight))
+        config.flush()
+        daemon = self.daemon(extra=("--sharing", "user", "--config", config.name))
+        os.chmod(daemon.root, 0o755)
+        as_user = [{"user": user, "group": user, "extra_groups": []} for user in USERS]
+        if subprocess.run(["test", "-x", os.path.abspath(STEADY[0])], **as_user[0]).returncode:
+            self.skipTest("other users cannot reach the build folder")
+        programs = [daemon.start(STEADY, **each) for each in as_user]
+
+        def launches(status):
+            return {each["uid"]: each["launches"] for each in status["sessions"]}
+
+        # The parts are those of about the last second: all time before both were there is forgotten.
+        daemon.wait_for(lambda: min(launches(daemon.status()).get(user, 0) for user in USERS) > 20, 60,
+                        "programs do not launch")
+        time.sleep(4)
+        seen, held = [], set()
+        first = launches(daemon.status())
+        for _ in range(60):
+            time.sleep(0.05)
+            status = daemon.status()
+            engines = {each["domain"]: each for each in status["engines"]}
+            own = [engines["uid %d" % user] for user in USERS]
+            seen.append([each["time"] for each in own])
+            held |= {user for user, each in zip(USERS, own) if each["held"]}
+        last = launches(daemon.status())
+        for process in programs:
+            self.assertIsNone(process.poll(), "it ended: %s" % process.args)
+            process.kill()
+            process.communicate()
+        daemon.wait_until_idle()
+        daemon.stop()
+        parts = [sum(part) / len(seen) for part in zip(*seen)]
+        return parts, [last[user] - first[user] for user in USERS], held
+
+    # On sim each engine has a device of its own, but engines keep to their shares all the same.
+    @unittest.skipUnless(os.geteuid() == 0, "needs root, to be two users")
+    def test_engines_of_two_users_have_parts_of_the_time_by_weight(self):
+        parts, launches, held = self.parts_of_two_users((9, 1))
+        self.assertIn(USERS[1], held)
+        self.assertGreater(parts[0], 0.75, parts)
+        self.assertLess(parts[1], 0.25, parts)
+        self.assertGreater(launches[0], 2 * launches[1])
+        parts, _, _ = self.parts_of_two_users((3, 1))
+        self.assertGreater(parts[0] / parts[1], 2, parts)
+        self.assertLess(parts[0] / parts[1], 4.5, parts)
 
     def test_status_shows_progress_and_set_changes_shares(self):
         daemon = self.daemon()

@@ -11,6 +11,7 @@
 #include "daemon/engine/held_commands.h"
 #include "tests/unit/daemon/dispatching_device.h"
 #include "tests/unit/daemon/executor_fixture.h"
+#include "tests/unit/daemon/other_engine.h"
 
 namespace slate::daemon {
 namespace {
@@ -190,6 +191,26 @@ TEST_P(ResizeTest, WhatCanBeCalledBackStaysAwayDuringARest) {
   late->synchronize();
   for (const std::uint32_t word : client->read(address, kBlocks)) ASSERT_EQ(word, 5u);
   EXPECT_EQ(late->read(other, 1)[0], 9u);
+}
+
+TEST_P(ResizeTest, WhatCanBeCalledBackRestsWhileAnotherEngineIsBehind) {
+  start_obedient();
+  auto client = connect();
+  const auto address = begin_long_kernel(*client);
+  OtherEngine other;
+  other.stays_behind();
+  other.meet(*executor_);
+  while (!other.is_kept_off()) {
+    ASSERT_EQ(policy_->ended.load(), 0) << "it is not held";
+    std::this_thread::sleep_for(1ms);
+  }
+  const std::uint64_t blocks = settled_blocks();
+  EXPECT_LT(blocks, kBlocks);
+  EXPECT_TRUE(other.is_kept_off());
+  EXPECT_EQ(policy_->ended.load(), 0);
+  other.has_no_work();
+  client->synchronize();
+  for (const std::uint32_t word : client->read(address, kBlocks)) ASSERT_EQ(word, 5u);
 }
 
 TEST_P(ResizeTest, WorkersMakeRoomForAFillOnceItsTurnHasCome) {

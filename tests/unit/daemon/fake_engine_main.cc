@@ -62,6 +62,11 @@ class FakeEngine {
         sessions_[header.session]["weight"] = header.weight;
         sessions_[header.session]["priority"] = header.priority;
         return true;
+      case LinkType::kShareTime:
+        time_["times"] = time_["times"].get<int>() + 1;
+        time_["pages"] = time_["pages"].get<int>() + static_cast<int>(message.fds.size());
+        time_["serial"] = header.number;
+        return true;
       case LinkType::kEndSession:
         sessions_[header.session]["end"] = message.text;
         return true;
@@ -78,7 +83,7 @@ class FakeEngine {
           sessions.push_back(session);
           sessions.back()["waits_for"] = all;
         }
-        const json report = {{"sessions", sessions}, {"policy", "none"}};
+        const json report = {{"sessions", sessions}, {"policy", "none"}, {"time", time_}};
         return link_.send_report(header.number, report.dump()).has_value();
       }
       case LinkType::kAlive:
@@ -120,7 +125,8 @@ class FakeEngine {
 
   EngineLink link_;
   std::map<std::uint64_t, json> sessions_;
-  std::vector<std::vector<UniqueFd>> fds_;  // open, so that the sessions live
+  json time_ = {{"times", 0}, {"pages", 0}, {"serial", 0}};  // what it heard of other engines
+  std::vector<std::vector<UniqueFd>> fds_;                   // open, so that the sessions live
 };
 
 }  // namespace

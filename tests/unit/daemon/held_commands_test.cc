@@ -13,7 +13,7 @@ namespace {
 using ipc::Command;
 using ipc::CommandType;
 
-constexpr std::uint64_t kOther = 90;  // a stream that does not wait for the default stream
+constexpr std::uint64_t kOtherStream = 90;  // a stream that does not wait for the default stream
 
 template <typename T>
 Command command(CommandType type, const T& body) {
@@ -62,7 +62,7 @@ class HeldCommandsTest : public testing::Test {
   }
   using Numbers = std::vector<std::uint64_t>;
 
-  HeldCommands held_{[](std::uint64_t stream) { return stream != kOther; }};
+  HeldCommands held_{[](std::uint64_t stream) { return stream != kOtherStream; }};
   std::uint64_t kept_ = 0;
 };
 
@@ -79,7 +79,7 @@ TEST_F(HeldCommandsTest, OnlyTheHeldStreamsCommandsWait) {
   held_.hold(1, 0);
   EXPECT_TRUE(waits(launch(1)));
   EXPECT_FALSE(waits(launch(2)));
-  EXPECT_FALSE(waits(launch(kOther)));
+  EXPECT_FALSE(waits(launch(kOtherStream)));
   EXPECT_FALSE(waits(allocate()));
   EXPECT_TRUE(waits(synchronize(ipc::TargetKind::kStream, 1)));
   EXPECT_FALSE(waits(synchronize(ipc::TargetKind::kStream, 2)));
@@ -100,7 +100,7 @@ TEST_F(HeldCommandsTest, AStreamHeldTwiceIsReleasedTwice) {
 }
 
 TEST_F(HeldCommandsTest, TheDefaultStreamWaitsForBlockingStreamsAndTheyForIt) {
-  held_.hold(kOther, 0);
+  held_.hold(kOtherStream, 0);
   EXPECT_FALSE(waits(launch(ipc::kDefaultStream)));
   held_.hold(1, 0);
   EXPECT_TRUE(waits(launch(ipc::kDefaultStream)));

@@ -98,8 +98,8 @@ class TimeShareTest : public testing::Test {
       if (other.get() != &engine) others.push_back(other->share.shown());
     }
     engine.share.update(
-        now_,
-        {.weight = engine.weight, .runs = engine.kernel_ms > 0, .waits = engine.waits()}, others);
+        now_, {.weight = engine.weight, .runs = engine.kernel_ms > 0, .waits = engine.waits()},
+        others);
   }
 
   std::vector<std::unique_ptr<Engine>> engines_;
