@@ -76,6 +76,7 @@ void TimePage::show(std::uint64_t engine, const scheduler::ShownTime& shown) {
 
 void TimePage::read_others(std::uint64_t engine, std::vector<scheduler::ShownTime>& others) const {
   others.clear();
+  if (slot_of(engine) == nullptr) return;
   for (const Slot& slot : shared_->slots) {
     const std::uint64_t owner = slot.owner.load(std::memory_order_acquire);
     if (owner != 0 && owner != engine) others.push_back(read(slot));

@@ -47,7 +47,7 @@ class TimePage {
   // --- Engine
   /// Does nothing where the engine has no slot.
   void show(std::uint64_t engine, const scheduler::ShownTime& shown);
-  /// What all engines but this one show.
+  /// What all engines but this one show; nothing where it has no slot, as nobody sees it then.
   void read_others(std::uint64_t engine, std::vector<scheduler::ShownTime>& others) const;
 
  private:

@@ -69,6 +69,7 @@ void TimeShare::compare(Time now, std::span<const ShownTime> others) {
     if (other.uses) ++sharers_;
   }
   if (is_contended_) beside_ = now;
+  shown_.received_ms = std::min(shown_.received_ms, least + kMostLead.count() / weight_);
   const Milliseconds lead((shown_.received_ms - least) * weight_);
   shown_.holds = shown_.uses && (shown_.holds ? lead.count() > 0 : lead > kLag);
 }

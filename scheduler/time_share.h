@@ -47,6 +47,9 @@ class TimeShare {
   /// of the device's time slices of about 2 ms, and as long as a turn of resizable work, whose way
   /// off the device and back costs a task's time and a gap.
   static constexpr Milliseconds kLag{10};
+  /// No engine is ahead by more of its own device time: what a kernel of a minute has received
+  /// beyond that is forgotten, so that its program is not off the device for minutes.
+  static constexpr Milliseconds kMostLead{1000};
   /// An engine stays busy after its work for as long as that took, within these bounds: a program
   /// that waits for each launch needs no longer to bring the next one.
   static constexpr Milliseconds kLeastLinger{0.1}, kMostLinger{2};

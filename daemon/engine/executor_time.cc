@@ -28,9 +28,10 @@ scheduler::EngineLoad Executor::load(scheduler::Time now) const {
     const bool lingers = now - view.idle_since <= scheduler::ticks(settings_.linger);
     if (!view.waiting && unended.empty() && !lingers) continue;
     if (users.insert(view.user).second) load.weight += view.user_weight;
-    load.waits |= view.waiting.has_value();
-    // During a hold lanes rest.
-    load.runs |= !unended.empty() && !(time_->holds() && unended.front().lane);
+    // During a hold lanes rest, and wait to go on.
+    const bool rests = time_->holds() && !unended.empty() && unended.front().lane;
+    load.waits |= view.waiting || rests;
+    load.runs |= !unended.empty() && !rests;
   }
   return load;
 }

@@ -42,6 +42,9 @@ TEST(TimePageTest, ASlotThatWasTakenBackIsWrittenNoMore) {
   EXPECT_TRUE((*page)->give(8));
   (*page)->show(7, {.uses = true, .holds = false, .received_ms = 3, .part = 0, .at = {}});
   EXPECT_FALSE((*page)->shown_by(8)->uses);
+  std::vector<ShownTime> others;
+  (*page)->read_others(7, others);
+  EXPECT_TRUE(others.empty());
   EXPECT_EQ((*page)->owners(), std::vector<std::uint64_t>{8});
 }
 

@@ -229,6 +229,18 @@ TEST_F(TimeShareTest, TheTimeOfLongKernelsIsChargedAfterwards) {
   EXPECT_GT(light.held_ms, 0);
 }
 
+TEST_F(TimeShareTest, WhatAVeryLongKernelHasReceivedIsForgotten) {
+  int kernels = 0;
+  const Engine& heavy = add(3);
+  Engine& light = add(1, [&] { return Piece{++kernels == 1 ? 20'000.0 : 1.0, 0}; });
+  while (kernels < 2 && !light.share.holds()) run(1);
+  while (light.kernel_ms > 0) run(1);
+  begin_count();
+  run(4000);
+  EXPECT_EQ(heavy.held_ms, 0);
+  EXPECT_NEAR(light.held_ms, 3 * TimeShare::kMostLead.count(), 600);
+}
+
 TEST_F(TimeShareTest, AProgramThatWaitsForEachLaunchKeepsItsShare) {
   Engine& heavy = add(3, steady(0.5, 0.2));
   Engine& light = add(1);
