@@ -16,10 +16,17 @@ using namespace std::chrono_literals;
 
 class ExecutorTimeTest : public ExecutorTest {
  protected:
+  // sim is a hundred times slower under a sanitizer.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  static constexpr int kMany = 20;
+#else
   static constexpr int kMany = 200;
+#endif
   static constexpr std::uint32_t kWords = 200;
 
-  void start_adaptive() { start("sim:sms=4", policy_maker("adaptive", {})); }
+  void start_adaptive() {
+    start("sim:sms=4", policy_maker("adaptive", {}));
+  }
   /// A program that launches `count` kernels and waits for every tenth. Its words count them.
   void begin_program(int count) {
     client_ = connect();
@@ -38,7 +45,9 @@ class ExecutorTimeTest : public ExecutorTest {
       has_ended_.store(true);
     });
   }
-  void join() { program_.join(); }
+  void join() {
+    program_.join();
+  }
   /// Waits for it as long as the program goes on.
   void wait_until(const std::function<bool()>& condition) {
     while (!condition()) {
@@ -46,7 +55,9 @@ class ExecutorTimeTest : public ExecutorTest {
       std::this_thread::sleep_for(1ms);
     }
   }
-  bool launch_waits() const { return executor_->status(1)->waits; }
+  bool launch_waits() const {
+    return executor_->status(1)->waits;
+  }
 
   std::unique_ptr<Client> client_;
   std::thread program_;
