@@ -282,6 +282,10 @@ TEST_F(SupervisorTest, AUserMayHaveAnEngineOfHisOwn) {
   EXPECT_EQ(now["engines"][1]["domain"], "uid " + std::to_string(getuid()));
   EXPECT_EQ(now["engines"][1]["sessions"], 1u);
   EXPECT_GT(now["sessions"][0]["memory_used"], 0u) << "its engine is asked, too";
+  const json shared =
+      status_when([](const json& each) { return each["engines"][1]["time"].is_number(); });
+  EXPECT_EQ(shared["engines"][1]["time"], 0) << "nothing was launched";
+  EXPECT_EQ(shared["engines"][1]["held"], false);
   kill(now["engines"][1]["pid"], SIGKILL);
   EXPECT_TRUE(allocate(*client, 1000)) << client->check().error().message;
   EXPECT_EQ(status()["engine"]["pid"], now["engine"]["pid"]);
