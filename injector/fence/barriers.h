@@ -46,7 +46,8 @@ class Meetings {
 };
 
 /// What is to change in a function that is no worker. Its aligned barriers stay as they are or lose
-/// `.aligned`. Of workers the injector knows that they need none of it. `meetings`: of the function.
+/// `.aligned`. Of workers the injector knows that they need none of it. `meetings`: of the
+/// function.
 std::vector<ptx::Edit> make_barriers_safe(const ptx::Module& module, const ptx::Function& function,
                                           Meetings& meetings);
 

@@ -85,8 +85,8 @@ std::string CheckText::fail_by(Violation kind, std::uint32_t line) {
   const std::string code =
       filled("\tmov.u32 ~fk, {};\n\tmov.u32 ~fn, 0;\n\tmov.u32 ~fw, 0;\n\tmov.u32 ~fv, {};\n",
              static_cast<std::uint32_t>(kind), line);
-  if (!ends_in_place(ending_)) return code + fmt::format("\tbra {};\n", kEnding);
-  return code + ending_in_place(ending_, function_, number_, false, endings_++);
+  if (!ending_.is_in_place) return code + fmt::format("\tbra {};\n", kEnding);
+  return code + ending_in_place(ending_.kind, function_, ending_.number, false, endings_++);
 }
 
 std::string CheckText::next_label() {
@@ -127,14 +127,23 @@ std::string CheckText::limit(const ElementLimit& limit, std::uint32_t number) {
   } else if (limit.mask != 0) {
     code += filled("\tsetp.ne.u32 ~fr, ~fd, 0;\n");
   }
-  // More than fit become the most that there are, and less than none become none.
-  const std::uint32_t bits = limit.is_signed ? 31 : 32;
-  code += filled(
-      "\tld.const.u64 ~fl, [{0}+{1}];\n\tsub.u64 ~fl, ~fl, ~fo;\n\tshr.s64 ~fo, ~fl, {2};\n"
-      "\tcvt.u32.u64 {4}, ~fo;\n\tshr.s64 ~fo, ~fl, {3};\n\tcvt.u32.u64 ~fc, ~fo;\n"
-      "\tsetp.ne.s32 ~fq, ~fc, 0;\n\tshr.s32 ~fc, ~fc, 31;\n\tnot.b32 ~fc, ~fc;\n",
-      kFenceConstants, offsetof(FenceConstants, end), limit.shift, limit.shift + bits, result);
-  code += filled("\tselp.b32 {0}, ~fc, {0}, ~fq;\n", result);
+  code += filled("\tld.const.u64 ~fl, [{}+{}];\n\tsub.u64 ~fl, ~fl, ~fo;\n", kFenceConstants,
+                 offsetof(FenceConstants, end));
+  // More than fit become the most that there are.
+  if (limit.is_claimed) {
+    code += filled(
+        "\tshr.u64 ~fo, ~fl, {0};\n\tmov.b64 {{{1}, ~fc}}, ~fo;\n\tsetp.ne.u32 ~fq, ~fc, 0;\n"
+        "\tselp.b32 {1}, -1, {1}, ~fq;\n",
+        limit.shift, result);
+  } else {
+    // And less than none become none.
+    const std::uint32_t bits = limit.is_signed ? 31 : 32;
+    code += filled(
+        "\tshr.s64 ~fo, ~fl, {0};\n\tcvt.u32.u64 {2}, ~fo;\n\tshr.s64 ~fo, ~fl, {1};\n"
+        "\tcvt.u32.u64 ~fc, ~fo;\n\tsetp.ne.s32 ~fq, ~fc, 0;\n\tshr.s32 ~fc, ~fc, 31;\n"
+        "\tnot.b32 ~fc, ~fc;\n\tselp.b32 {2}, ~fc, {2}, ~fq;\n",
+        limit.shift, limit.shift + bits, result);
+  }
   // No neighbour of an index below it wraps.
   if (limit.is_signed) code += filled("\tmin.u32 {0}, {0}, {1};\n", result, kMostSigned);
   if (!limit.is_claimed || limit.mask != 0)
@@ -185,7 +194,7 @@ std::string CheckText::site(const Site& site) {
   }
   const std::string label = next_label();
   code += filled("\t@!~fp bra {};\n", label);
-  site_ending_ = ends_in_place(ending_) ? label + "_end" : std::string(kRowEnding);
+  site_ending_ = ending_.is_in_place ? label + "_end" : std::string(kRowEnding);
   // What nobody comes back from takes the assembler less.
   const bool is_final = std::ranges::all_of(
       site.members, [&](const Member& member) { return fails_with_fast_path(member); });
@@ -198,8 +207,9 @@ std::string CheckText::site(const Site& site) {
     code += exact(member, must_fail ? std::string_view() : end);
     if (!is_last) code += end + ":\n";
   }
-  if (ends_in_place(ending_)) {
-    code += site_ending_ + ":\n" + ending_in_place(ending_, function_, number_, true, endings_++);
+  if (ending_.is_in_place) {
+    code += site_ending_ + ":\n" +
+            ending_in_place(ending_.kind, function_, ending_.number, true, endings_++);
   }
   return code + label + ":\n\t";
 }
@@ -445,18 +455,20 @@ std::string CheckText::barrier(const Instruction& instruction, const Instruction
   return code + fail_by(Violation::kBarrier, instruction.line) + label + ":\n\t";
 }
 
-std::string CheckText::look(const Wait& wait) const {
+std::string CheckText::look(const Wait& wait) {
   constexpr std::uint32_t kTurns = 1024;  // from look to look
   constexpr std::uint32_t kSlowTurns = 32;
+  const std::string label = filled("$fw{}", wait.at);
+  const std::string leave = ending_.is_in_place ? leaving_in_place(ending_.kind, endings_++)
+                                                : fmt::format("\tbra {};\n", kQuietEnding);
   return filled(
-      "\n\tadd.u32 {0}, {0}, {1};\n\tsetp.lt.u32 ~fp, {0}, {2};\n\t@~fp bra {3};\n"
-      "\tmov.u32 {0}, 0;\n\tld.const.u64 ~ft, [{4}+{5}];\n\tsetp.eq.u64 ~fp, ~ft, 0;\n"
-      "\t@~fp bra {3};\n\tld.volatile.global.u32 ~fc, [~ft+{6}];\n"
-      "\tsetp.ne.u32 ~fp, ~fc, 0;\n\t@~fp {7};\n{3}:\n\t",
-      expand(kTurnRegister), wait.is_slow ? kTurns / kSlowTurns : 1, kTurns,
-      filled("$fw{}", wait.at), kFenceConstants, offsetof(FenceConstants, table),
-      offsetof(FenceTable, ended),
-      ends_in_place(ending_) ? "exit" : fmt::format("bra {}", kQuietEnding));
+             "\n\tadd.u32 {0}, {0}, {1};\n\tsetp.lt.u32 ~fp, {0}, {2};\n\t@~fp bra {3};\n"
+             "\tmov.u32 {0}, 0;\n\tld.const.u64 ~ft, [{4}+{5}];\n\tsetp.eq.u64 ~fp, ~ft, 0;\n"
+             "\t@~fp bra {3};\n\tld.volatile.global.u32 ~fc, [~ft+{6}];\n"
+             "\tsetp.eq.u32 ~fp, ~fc, 0;\n\t@~fp bra {3};\n",
+             expand(kTurnRegister), wait.is_slow ? kTurns / kSlowTurns : 1, kTurns, label,
+             kFenceConstants, offsetof(FenceConstants, table), offsetof(FenceTable, ended)) +
+         leave + label + ":\n\t";
 }
 
 std::string CheckText::end(const Instruction& instruction, Violation kind) {

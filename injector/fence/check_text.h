@@ -16,19 +16,23 @@
 
 namespace slate::injector {
 
+/// How threads of one function end.
+struct Ending {
+  EndingKind kind = EndingKind::kPlain;
+  std::uint32_t number = 0;  // of the function, for the record
+  bool is_in_place = false;  // whether each check has an ending of its own
+};
+
 class CheckText {
  public:
-  /// Rows of kAccessTable are added to `table`. `ending`: of the function, which has this number.
-  /// Requires: the arguments outlive it.
+  /// Rows of kAccessTable are added to `table`. Requires: the arguments outlive it.
   CheckText(const ptx::Module& module, const ptx::Function& function,
-            const Surroundings& surroundings, EndingKind ending, std::uint32_t number,
-            std::vector<std::string>& table)
+            const Surroundings& surroundings, const Ending& ending, std::vector<std::string>& table)
       : module_(module),
         function_(function),
         surroundings_(surroundings),
         members_(module, function, surroundings),
         ending_(ending),
-        number_(number),
         table_(table) {}
 
   /// Before all else: sets ~fodd.
@@ -45,7 +49,7 @@ class CheckText {
   std::string jump(const ptx::Instruction& branch);
   std::string barrier(const ptx::Instruction& instruction, const InstructionEffect& effect);
   /// At the beginning of the loop: now and then a look whether a thread of the session was ended.
-  std::string look(const Wait& wait) const;
+  std::string look(const Wait& wait);
   /// In place of an instruction that ends its thread.
   std::string end(const ptx::Instruction& instruction, Violation kind);
 
@@ -71,8 +75,7 @@ class CheckText {
   const ptx::Function& function_;
   const Surroundings& surroundings_;
   const MemberText members_;
-  const EndingKind ending_;
-  const std::uint32_t number_;
+  const Ending ending_;
   std::vector<std::string>& table_;
   std::uint32_t labels_ = 0;
   std::uint32_t endings_ = 0;

@@ -154,16 +154,21 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
     text.replace(at, from.size(), to);
 }
 
-/// The worker's own text with names that clash with no other, for a function, where ~fz is the
-/// generic address of the worker's parameters.
-std::string for_function(std::string text) {
+/// The worker's own text with names that clash with no other, for another end of the thread.
+std::string for_ending(std::string text) {
   replace_all(text, "%__slate_", "%__slate_fe_");
   replace_all(text, "$__slate_", "$__slate_fe_");
+  replace_all(text, "\tret;", "\texit;");
+  return text;
+}
+
+/// The same for a function, where ~fz is the generic address of the worker's parameters.
+std::string for_function(std::string text) {
+  text = for_ending(std::move(text));
   replace_all(text, "ld.param.", "ld.");
   replace_all(text, fmt::format("[{}+", kParameterName), "[%__slate_fz+");
   replace_all(text, "mov.u32 %__slate_fe_e, __slate_s;",
               fmt::format("ld.shared.u32 %__slate_fe_e, [{}+8];", kBlockFacts));
-  replace_all(text, "\tret;", "\texit;");
   return text;
 }
 
@@ -199,6 +204,9 @@ std::string block_text(EndingKind kind, const ptx::Function& function) {
 std::string leave_text(EndingKind kind) {
   const std::string close = filled(kClose, kBusy, kStop, ControlBlock::kNextOffset, kNoTask);
   const std::string control = expand("\tld.param.u64 ~ft, [<control>];\n");
+  std::string leave(text::kLeave);
+  leave.append(text::kAddresses).append(text::kCountOut);
+  leave = expand("\tmov.pred ~leader, 1;\n") + expand(leave);
   switch (kind) {
     case EndingKind::kPlain:
     case EndingKind::kSlice:
@@ -208,7 +216,7 @@ std::string leave_text(EndingKind kind) {
                               ControlBlock::kNextOffset, kNoTask);
     case EndingKind::kWorker:
       return control + expand("\tmov.u32 ~fb, __slate_s;\n") + expand(kIsLeader) + close +
-             expand("\tmov.pred ~leader, 1;\n\tbra $leave;\n");
+             for_ending(leave);
     case EndingKind::kFunction:
       break;
   }
@@ -219,10 +227,7 @@ std::string leave_text(EndingKind kind) {
   std::string read = control;
   replace_all(read, "ld.param.", "ld.");
   replace_all(read, fmt::format("[{}+", kParameterName), "[%__slate_fz+");
-  std::string leave(text::kLeave);
-  leave.append(text::kAddresses).append(text::kCountOut);
-  return code + read + expand(kIsLeader) + close +
-         for_function(expand("\tmov.pred ~leader, 1;\n") + expand(leave));
+  return code + read + expand(kIsLeader) + close + for_function(leave);
 }
 
 }  // namespace
@@ -243,13 +248,13 @@ EndingKind ending_kind(const ptx::Function& function, bool knows_words, bool own
 }
 
 std::string ending_registers(EndingKind kind) {
-  if (kind != EndingKind::kFunction) return {};
+  if (kind != EndingKind::kFunction && kind != EndingKind::kWorker) return {};
   std::string text(text::kRegisters);
-  return for_function(expand(text + "\t.reg .b64 ~w;\n"));
+  return for_ending(expand(text + "\t.reg .b64 ~w;\n"));
 }
 
-bool ends_in_place(EndingKind kind) {
-  return kind == EndingKind::kPlain || kind == EndingKind::kSlice;
+bool may_end_in_place(EndingKind kind) {
+  return kind == EndingKind::kPlain || kind == EndingKind::kSlice || kind == EndingKind::kWorker;
 }
 
 std::string ending_text(EndingKind kind, const ptx::Function& function, std::uint32_t number,
@@ -267,6 +272,12 @@ std::string ending_text(EndingKind kind, const ptx::Function& function, std::uin
   code +=
       filled(kTell, kFenceConstants, offsetof(FenceConstants, table), offsetof(FenceTable, ended));
   return code + fmt::format("{}:\n", kQuietEnding) + leave_text(kind);
+}
+
+std::string leaving_in_place(EndingKind kind, std::uint32_t place) {
+  std::string code = leave_text(kind);
+  replace_all(code, expand("$f"), filled("$fz{}_", place));
+  return code;
 }
 
 std::string ending_in_place(EndingKind kind, const ptx::Function& function, std::uint32_t number,

@@ -1,7 +1,7 @@
 // The end of a thread that violated the fence: it writes the record, if it is the first, and
 // leaves. A worker's launch must end in order, so its leader counts the worker out, and no further
-// task is handed out. Other kernels have an ending in each place: of one that several parts of a
-// kernel lead to, the assembler thinks that lanes meet there, and not where the program brings them
+// task is handed out. Each check has an ending of its own: of one that several parts of a kernel
+// lead to, the assembler thinks that lanes meet there, and not where the program brings them
 // together. A function for it would cost each turn of a loop a `YIELD`. Text only. Thread: any.
 #pragma once
 
@@ -28,12 +28,15 @@ std::string ending_registers(EndingKind kind);
 /// `has_rows`: whether threads come with a row of kAccessTable.
 std::string ending_text(EndingKind kind, const ptx::Function& function, std::uint32_t number,
                         bool has_rows);
-/// Whether each place has an ending of its own.
-bool ends_in_place(EndingKind kind);
+/// Whether each check of a function may have an ending of its own. Else they share the one behind
+/// the function.
+bool may_end_in_place(EndingKind kind);
 /// Such an ending, with other labels than those of all other places. `has_row`: whether threads
 /// come with a row, not with a line.
 std::string ending_in_place(EndingKind kind, const ptx::Function& function, std::uint32_t number,
                             bool has_row, std::uint32_t place);
+/// The same for a thread that leaves without a record.
+std::string leaving_in_place(EndingKind kind, std::uint32_t place);
 
 /// Whether it is the worker form of a kernel, by its name.
 bool is_worker(const ptx::Function& function);

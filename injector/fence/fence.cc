@@ -24,6 +24,9 @@ using ptx::Reference;
 
 constexpr std::uint32_t kOldestSm = 70;
 constexpr std::uint64_t kMostConstantBytes = 64 << 10;
+/// Sites of a function that each have an ending of their own. It takes the assembler as long as two
+/// checks. Bounded copies, which most launches run, have it always.
+constexpr std::size_t kMostEndings = 16;
 
 bool is_own_shared(const ptx::Variable& variable) {
   return variable.space == ptx::Space::kShared && variable.name.starts_with(kReservedPrefix) &&
@@ -281,8 +284,9 @@ class Fencer {
     if (is_plain || function.instructions.empty()) return;
     Surroundings around = surroundings_of(index);
     if (around.has_own_shared()) around.shared = shared_bases(function, plan);
-    const EndingKind kind = ending_kind(function, !function.is_entry, own_names());
-    std::string registers = expand(kCheckRegisters) + ending_registers(kind) + shuffles.registers;
+    const Ending ending = ending_of(index);
+    std::string registers =
+        expand(kCheckRegisters) + ending_registers(ending.kind) + shuffles.registers;
     for (const HoistedChecks& checks : plan.hoisted)
       registers += fmt::format("\t.reg .pred {};\n", CheckText::hoisted_register(checks.loop));
     if (!plan.waits.empty()) registers += filled("\t.reg .b32 {};\n", expand(kTurnRegister));
@@ -318,15 +322,22 @@ class Fencer {
     for (std::uint32_t i = 0; i < plan.limits.size(); ++i)
       insert(function.instructions[plan.limits[i].at].span.begin,
              CheckText::limit(plan.limits[i], i));
-    write_checks(function, plan, around, kind, index);
+    write_checks(function, plan, around, ending);
     if (!is_worker(function)) {
       for (ptx::Edit& edit : make_barriers_safe(module_, function, meetings))
         edits_.push_back(std::move(edit));
     }
-    if (!ends_in_place(kind)) {
+    if (!ending.is_in_place) {
       insert(function.body.end - 1,
-             "\tret;\n" + ending_text(kind, function, index, !plan.sites.empty()));
+             "\tret;\n" + ending_text(ending.kind, function, index, !plan.sites.empty()));
     }
+  }
+
+  Ending ending_of(std::uint32_t index) const {
+    const ptx::Function& function = module_.functions[index];
+    const EndingKind kind = ending_kind(function, !function.is_entry, own_names());
+    const bool are_few = plans_[index]->sites.size() <= kMostEndings || is_bounded(function);
+    return {.kind = kind, .number = index, .is_in_place = may_end_in_place(kind) && are_few};
   }
 
   /// The shared variables that checks compare with, and that can be named at the beginning.
@@ -361,8 +372,8 @@ class Fencer {
   }
 
   void write_checks(const ptx::Function& function, const Plan& plan, const Surroundings& around,
-                    EndingKind ending, std::uint32_t number) {
-    CheckText text(module_, function, around, ending, number, table_);
+                    const Ending& ending) {
+    CheckText text(module_, function, around, ending, table_);
     for (const Wait& wait : plan.waits)
       insert(function.instructions[wait.at].span.begin, text.look(wait));
     auto site = plan.sites.begin();

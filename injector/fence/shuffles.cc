@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string_view>
+#include <unordered_map>
 
+#include "injector/analysis/registers.h"
 #include "injector/fence/member_text.h"
 #include "injector/forms/ptx_template.h"
 
@@ -23,20 +26,90 @@ std::string text_of(const ptx::Module& module, ptx::Span span) {
   return module.text.substr(span.begin, span.end - span.begin);
 }
 
+/// Numbers that registers surely have, as straight code has moved them there.
+class MovedNumbers {
+ public:
+  /// Requires: the function outlives it.
+  explicit MovedNumbers(const ptx::Function& function)
+      : registers_(function), begins_(function.instructions.size() + 1, false) {
+    for (const ptx::Label& label : function.labels) begins_[label.target] = true;
+    for (const ptx::InnerScope& scope : function.scopes)
+      begins_[scope.first] = begins_[scope.end] = true;
+  }
+
+  /// Goes past the next instruction.
+  void pass(const Instruction& instruction) {
+    if (begins_[next_++]) numbers_.clear();
+    registers_.for_each_write(instruction, [&](std::uint32_t r) { numbers_.erase(r); });
+    const bool is_move = instruction.opcode == "mov" && !instruction.guard &&
+                         instruction.operands.size() == 2 &&
+                         instruction.operands[1].kind == Operand::Kind::kInteger;
+    const auto number = is_move ? registers_.of(instruction.operands[0]) : std::nullopt;
+    if (number) numbers_[*number] = instruction.operands[1].integer;
+  }
+  /// What the operand of the next instruction is, if it is below 32.
+  std::optional<std::uint32_t> lane(const Operand& operand) const {
+    if (operand.kind == Operand::Kind::kInteger) return below_32(operand.integer);
+    const auto number = begins_[next_] ? std::nullopt : registers_.of(operand);
+    const auto found = number ? numbers_.find(*number) : numbers_.end();
+    return found == numbers_.end() ? std::nullopt : below_32(found->second);
+  }
+
+ private:
+  static std::optional<std::uint32_t> below_32(std::int64_t number) {
+    const bool is_below = number >= 0 && number < 32;
+    return is_below ? std::optional(static_cast<std::uint32_t>(number)) : std::nullopt;
+  }
+
+  const Registers registers_;
+  std::vector<bool> begins_;  // by instruction: whether a way may come there from elsewhere
+  std::uint32_t next_ = 0;
+  std::unordered_map<std::uint32_t, std::int64_t> numbers_;  // by register
+};
+
+/// Of a shuffle by a number among all lanes of the warp: sets ~fq as source_takes_part(). Empty: it
+/// is another one. ~fc: lanes that take part.
+std::string simple_source(const Instruction& shuffle, const MovedNumbers& numbers) {
+  const auto number = numbers.lane(shuffle.operands[2]);
+  const auto last = numbers.lane(shuffle.operands[3]);
+  if (!number || !last || *last != (shuffle.has("up") ? 0u : 31u)) return {};
+  constexpr std::uint32_t kAll = ~std::uint32_t{0};
+  // By shifts of all lanes at once. Lanes beyond the end read their own register.
+  std::string code;
+  if (shuffle.has("down")) {
+    code = filled("\tshr.u32 ~fd, ~fc, {};\n\tor.b32 ~fd, ~fd, {};\n", *number, ~(kAll >> *number));
+  } else if (shuffle.has("up")) {
+    code = filled("\tshl.b32 ~fd, ~fc, {};\n\tor.b32 ~fd, ~fd, {};\n", *number, ~(kAll << *number));
+  } else if (shuffle.has("bfly")) {
+    return filled(
+        "\tmov.u32 ~fb, %laneid;\n\txor.b32 ~fd, ~fb, {};\n\tshr.u32 ~fd, ~fc, ~fd;\n"
+        "\tand.b32 ~fd, ~fd, 1;\n\tsetp.ne.u32 ~fq, ~fd, 0;\n\t",
+        *number);
+  } else {
+    return filled("\tand.b32 ~fd, ~fc, {};\n\tsetp.ne.u32 ~fq, ~fd, 0;\n\t", 1u << *number);
+  }
+  return code + filled(
+                    "\tmov.u32 ~fb, %laneid;\n\tmov.u32 ~fi, 1;\n\tshl.b32 ~fi, ~fi, ~fb;\n"
+                    "\tand.b32 ~fd, ~fd, ~fi;\n\tsetp.ne.u32 ~fq, ~fd, 0;\n\t");
+}
+
 /// Leaves in ~fq whether the lane that the shuffle reads takes part in it, in all lanes of the
 /// guard `where`. The formulas are those of the PTX ISA, `shfl.sync`.
 std::string source_takes_part(const ptx::Module& module, const Instruction& shuffle,
-                              std::string_view where) {
+                              const MovedNumbers& numbers, std::string_view where) {
   const auto operand = [&](std::size_t i) { return text_of(module, shuffle.operands[i].span); };
   // ~fc: lanes that take part, ~fb: this lane, ~fd: what the mode adds, ~fi: the last lane, ~fv:
   // the first lane of its segment, ~fn: bits within a segment.
-  std::string code = filled(
-      "mov.pred ~fp, 1;\n\t{0}vote.sync.ballot.b32 ~fc, ~fp, {1};\n\tmov.u32 ~fb, %laneid;\n"
-      "\tmov.u32 ~fd, {2};\n\tand.b32 ~fd, ~fd, 31;\n\tmov.u32 ~fi, {3};\n"
+  std::string code =
+      filled("mov.pred ~fp, 1;\n\t{}vote.sync.ballot.b32 ~fc, ~fp, {};\n", where, operand(4));
+  if (const std::string simple = simple_source(shuffle, numbers); !simple.empty())
+    return code + simple;
+  code += filled(
+      "\tmov.u32 ~fb, %laneid;\n\tmov.u32 ~fd, {0};\n\tand.b32 ~fd, ~fd, 31;\n\tmov.u32 ~fi, {1};\n"
       "\tshr.u32 ~fn, ~fi, 8;\n\tand.b32 ~fn, ~fn, 31;\n\tand.b32 ~fv, ~fb, ~fn;\n"
       "\tnot.b32 ~fn, ~fn;\n\tand.b32 ~fi, ~fi, 31;\n\tand.b32 ~fi, ~fi, ~fn;\n"
       "\tor.b32 ~fi, ~fi, ~fv;\n",
-      where, operand(4), operand(2), operand(3));
+      operand(2), operand(3));
   if (shuffle.has("up")) {
     code += filled("\tsub.s32 ~fd, ~fb, ~fd;\n\tsetp.ge.s32 ~fq, ~fd, ~fi;\n");
   } else if (shuffle.has("down")) {
@@ -68,17 +141,18 @@ ShuffleEdits make_shuffles_safe(const ptx::Module& module, const ptx::Function& 
   const auto insert = [&](std::uint32_t at, std::string text) {
     result.edits.push_back(ptx::insert_at(at, std::move(text)));
   };
-  for (std::uint32_t i = 0; i < function.instructions.size(); ++i) {
+  MovedNumbers numbers(function);
+  const auto look_at = [&](std::uint32_t i) {
     const Instruction& shuffle = function.instructions[i];
-    if (!is_checked(shuffle)) continue;
+    if (!is_checked(shuffle)) return;
     if (meetings.are_all_together(i)) {
       insert(shuffle.span.begin, filled("@~fwhole bra.uni $fplain{};\n\t", i) +
-                                     source_takes_part(module, shuffle, "") +
+                                     source_takes_part(module, shuffle, numbers, "") +
                                      text_of(module, shuffle.span) + clear_result(shuffle) +
                                      filled("\n\tbra.uni $fbehind{0};\n$fplain{0}:\n\t", i));
       insert(shuffle.span.end, filled("\n$fbehind{}:", i));
       result.registers = expand("\t.reg .pred ~fwhole;\n");
-      continue;
+      return;
     }
     const std::string guard = shuffle.guard ? std::string(shuffle.guard->negated ? "@!" : "@") +
                                                   register_text(*shuffle.guard) + " "
@@ -88,8 +162,12 @@ ShuffleEdits make_shuffles_safe(const ptx::Module& module, const ptx::Function& 
       others = filled("{}{} mov.pred ~fq, 1;\n\t", shuffle.guard->negated ? "@" : "@!",
                       register_text(*shuffle.guard));
     }
-    insert(shuffle.span.begin, source_takes_part(module, shuffle, guard) + others);
+    insert(shuffle.span.begin, source_takes_part(module, shuffle, numbers, guard) + others);
     insert(shuffle.span.end, clear_result(shuffle));
+  };
+  for (std::uint32_t i = 0; i < function.instructions.size(); ++i) {
+    look_at(i);
+    numbers.pass(function.instructions[i]);
   }
   if (!result.registers.empty()) {
     result.beginning = expand(

@@ -355,20 +355,24 @@ std::string many_shuffles(std::uint32_t& count) {
       for (const std::uint32_t by : {0u, 1u, 2u, 3u, 9u, 31u, 34u}) {
         const std::uint32_t clamp = (32 - lanes) << 8 | (mode == "up" ? 0 : 31);
         const bool keeps_parity = by % 2 == (mode == "idx" ? 1 : 0);
-        const std::string store = fmt::format(
-            "selp.u32 %r1, %r1, 0, %p3;\nst.global.u32 [%mine+{}], %r1;\nmov.u32 %r1, 77;\n",
-            4 * 64 * count++);
+        const auto store = [&] {
+          code += fmt::format(
+              "selp.u32 %r1, %r1, 0, %p3;\nst.global.u32 [%mine+{}], %r1;\nmov.u32 %r1, 77;\n",
+              4 * 64 * count++);
+        };
         code += "setp.eq.u32 %p3, 0, 0;\n";
         if (keeps_parity) {
           code += fmt::format("@%odd shfl.sync.{}.b32 %r1|%p3, %v, {}, {}, 0xaaaaaaaa;\n", mode, by,
                               clamp);
-        } else {
-          code += fmt::format(
-              "mov.u32 %r2, {};\nmov.u32 %r3, {};\nmov.u32 %r1, %v;\n"
-              "shfl.sync.{}.b32 %r1, %r1, %r2, %r3, -1;\n",
-              by, clamp, mode);
+          store();
         }
-        code += store;
+        code += fmt::format("shfl.sync.{}.b32 %r1, %v, {}, {}, -1;\n", mode, by, clamp);
+        store();
+        code += fmt::format(
+            "mov.u32 %r2, {};\nmov.u32 %r3, {};\nmov.u32 %r1, %v;\n"
+            "shfl.sync.{}.b32 %r1, %r1, %r2, %r3, -1;\n",
+            by, clamp, mode);
+        store();
       }
     }
   }
