@@ -11,9 +11,10 @@ beside the list, too. Without it a run has an empty folder of its own, and the f
 - `--expected FILE` keeps what they print. The next time it is read, and programs that it lacks are left out.
 - The faulty programs are another user's, which needs root. While they are alone they have no fence, and may lose an engine.
 - `--cost N` measures the fence instead: each innocent program N times by each of two slated, without the fence and behind it,
-  in turn. `kernels` is the ratio of the kernels' times by the device's clock: for each kernel, grid and form that both have
-  measured, the mean time of a launch times the launches. `measured` is the part of the launches that these are. `process` is
-  the ratio of whole runs. 1.00 is no cost. An engine tries other forms in some of its first launches: hence the form.
+  in turn. `kernels` is the ratio of the kernels' times by the device's clock: for each kernel, grid and form that all runs have
+  measured, the mean time of a launch times the launches, and of the runs the median. `measured` is the part of the launches that
+  these are. `process` is the ratio of whole runs. 1.00 is no cost. An engine tries other forms in some of its first launches: hence
+  the form.
 
     SLATE_TEST_DEVICE=cuda python3 bench/beside_faults.py --build build/release --list programs/list.json
     SLATE_TEST_DEVICE=cuda python3 bench/beside_faults.py --build build/release --list programs/list.json --cost 3
@@ -201,10 +202,15 @@ def kernel_times(daemon, pid, seconds):
 
 
 def kernels_ratio(without, behind):
-    """Milliseconds of all launches of a run in both ways, and the part of the launches that these are. Both: sums of runs."""
-    both = [key for key in without if without[key][1] and behind[key][1]]
-    ms = [sum(without[key][0] * times[key][2] / times[key][1] for key in both) for times in (without, behind)]
-    return ms, sum(without[key][0] for key in both) / max(1, sum(times[0] for times in without.values()))
+    """Milliseconds of all launches of a run in both ways, medians, and the part of the launches that these are. Both: runs."""
+    first = without[0]
+    measured = [key for key in first if all(run[key][1] for run in without + behind)]
+
+    def of(run):
+        return sum(first[key][0] * run[key][2] / run[key][1] for key in measured)
+
+    ms = [statistics.median(of(run) for run in runs) for runs in (without, behind)]
+    return ms, sum(first[key][0] for key in measured) / max(1, sum(times[0] for times in first.values()))
 
 
 def cost(programs):
@@ -212,18 +218,16 @@ def cost(programs):
     rows = []
     print("%-28s %10s %10s %8s %8s %8s" % ("program", "ms", "fenced ms", "kernels", "process", "measured"))
     for program in (each for each in programs if not each["faulty"]):
-        times = {way: collections.defaultdict(lambda: [0, 0, 0.0]) for way in ways}
-        seconds, lines = {way: [] for way in ways}, {}
+        times, seconds, lines = {way: [] for way in ways}, {way: [] for way in ways}, {}
         for turn in range(arguments.cost + 2):  # the first ones make code and forms
             for way, daemon in ways.items():
                 done = run(program, daemon)
                 lines.setdefault(way, done.lines if done.status == 0 else ["exit status %s: %s" % (done.status, done.err[-300:])])
                 if turn >= 2:
                     seconds[way].append(done.seconds)
-                    for key, found in kernel_times(daemon, done.pid, done.seconds).items():
-                        times[way][key] = [mine + more for mine, more in zip(times[way][key], found)]
+                    times[way].append(kernel_times(daemon, done.pid, done.seconds))
         (without, behind), part = kernels_ratio(times["never"], times["always"])
-        row = {"name": program["name"], "ms": without / arguments.cost, "fenced_ms": behind / arguments.cost,
+        row = {"name": program["name"], "ms": without, "fenced_ms": behind,
                "kernels": behind / without if without else None, "measured": part,
                "process": statistics.median(seconds["always"]) / statistics.median(seconds["never"]),
                "wrong": difference(lines["always"], lines["never"])}

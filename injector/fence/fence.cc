@@ -26,7 +26,7 @@ constexpr std::uint32_t kOldestSm = 70;
 constexpr std::uint64_t kMostConstantBytes = 64 << 10;
 /// Sites of a function that each have an ending of their own. It takes the assembler as long as two
 /// checks. Bounded copies, which most launches run, have it always.
-constexpr std::size_t kMostEndings = 16;
+constexpr std::size_t kMostEndings = 8;
 
 bool is_own_shared(const ptx::Variable& variable) {
   return variable.space == ptx::Space::kShared && variable.name.starts_with(kReservedPrefix) &&
