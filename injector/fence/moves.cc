@@ -150,7 +150,7 @@ bool Moves::move(std::uint32_t number, std::uint32_t at, std::vector<std::uint32
   for (const std::uint32_t instruction : found)
     times_[instruction] = {positions_[at], Phase::kMoved};
   moved.insert(moved.end(), found.begin(), found.end());
-  std::ranges::sort(moved);
+  std::ranges::sort(moved, {}, [this](std::uint32_t each) { return positions_[each]; });
   return true;
 }
 

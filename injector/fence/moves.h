@@ -48,7 +48,7 @@ class Moves {
   /// instruction `at` would find there.
   bool reads_same(std::uint32_t number, std::uint32_t reader, std::uint32_t at) const;
   /// Whether it has its value there, or is given it: the instructions that are moved for that are
-  /// added to `moved`, which stays in text order.
+  /// added to `moved`, which stays in the order of the chain.
   bool move(std::uint32_t number, std::uint32_t at, std::vector<std::uint32_t>& moved);
   /// Moves load `load`, which was not passed yet, behind the check in front of instruction `at`, if
   /// it may be there.

@@ -57,9 +57,9 @@ struct Member {
 struct Site {
   std::uint32_t at = 0;  // index of the instruction
   std::vector<Member> members;
-  /// Instructions that compute addresses of members, to be moved here from behind: in text order.
+  /// Instructions that compute addresses of members, to be moved here from behind, in their order.
   std::vector<std::uint32_t> moved;
-  /// Loads from behind, to be moved behind the check: in text order.
+  /// Loads from behind, to be moved behind the check, in their order.
   std::vector<std::uint32_t> loads;
 };
 

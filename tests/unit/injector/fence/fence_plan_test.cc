@@ -241,6 +241,19 @@ TEST(FencePlanTest, BlocksThatDoNotRunInTurnHaveChecksOfTheirOwn) {
             2u);
 }
 
+TEST(FencePlanTest, WhatMovesOutOfAnEarlierTextComesBehindWhatItReads) {
+  const auto module = ptx::parse(with_body(
+      "mul.wide.u32 %rd3, %r1, 4;\nadd.s64 %rd4, %rd1, %rd3;\nbra.uni FIRST;\n"
+      "SECOND:\nmul.wide.u32 %rd5, %r2, 4;\nadd.s64 %rd6, %rd1, %rd5;\n"
+      "ld.global.nc.u32 %r4, [%rd6];\nbra.uni OUT;\n"
+      "FIRST:\nld.global.nc.u32 %r3, [%rd4];\nxor.b32 %r2, %r1, 5;\nbra.uni SECOND;\nOUT:"));
+  ASSERT_TRUE(module);
+  const auto fenced = fence(**module, {});
+  ASSERT_TRUE(fenced) << fenced.error().message;
+  EXPECT_EQ(fenced->entries.front().counts.branches, 1u);
+  EXPECT_LT(fenced->ptx.find("xor.b32 %r2"), fenced->ptx.find("mul.wide.u32 %rd5"));
+}
+
 TEST(FencePlanTest, WhatWasShownOfARegisterThatChangesHoldsInBlocksThatRunInTurn) {
   const auto checks = [](std::string_view between) {
     return counts(std::string("mov.u64 %rd3, %rd1;\nTURN:\nld.global.f64 %rd4, [%rd3];\n"
