@@ -1,6 +1,8 @@
 """Sessions that leave engines which live. Eight programs that check every word run while the engines are renewed, and while
 another slated takes over: prints their longest pauses. Then one program with much memory is suspended and resumed: prints
-the times. Exit status 1: a wrong word or a failed call.
+the times. `resume` is measured until an engine serves the session, with its memory on the device, as the status says. What
+the program does then is its own matter: it may compare gigabytes before its next launch. Exit status 1: a wrong word or a
+failed call.
 
     python3 bench/moving.py --build build/release --device cuda --out moving.csv
 """
@@ -25,7 +27,7 @@ parser.add_argument("--out", help="CSV: action, round, milliseconds of the actio
 arguments = parse(parser)
 
 from harness import Daemon, binary  # noqa: E402
-from victims import Victim, running, wait_until_running  # noqa: E402
+from victims import Victim, is_served, wait_until_running  # noqa: E402
 
 SHORTEST = 5  # ms, of a pause that counts
 QUIET = 1.0  # s between two actions
@@ -37,7 +39,6 @@ def slatectl(daemon, *words):
     if done.returncode != 0:
         sys.exit("slatectl %s: %s%s" % (" ".join(words), done.stderr, daemon.log_text()[-3000:]))
     return begin, 1000 * (time.monotonic() - begin)
-
 
 
 def is_right(victim):
@@ -72,7 +73,7 @@ for turn in range(3):
     free = daemon.status()["device"]["memory_free"]
     rows.append(("suspend", turn, took, 0.0))
     begin, _ = slatectl(daemon, "resume", session)
-    daemon.wait_for(lambda: running(daemon), 60, "it does not go on")
+    daemon.wait_for(lambda: is_served(daemon.status()["sessions"][0]), 60, "it does not go on")
     rows.append(("resume", turn, 1000 * (time.monotonic() - begin), 0.0))
     time.sleep(QUIET)
 print("memory free with %d MiB suspended: %d MiB" % (3 * arguments.suspended, free >> 20))

@@ -17,6 +17,11 @@ def running(daemon):
     return sum(each.get("launches", 0) > 20 for each in daemon.status()["sessions"])
 
 
+def is_served(session):
+    """Whether an engine has a session of the status, and says so itself: the supervisor's word comes earlier."""
+    return session["state"] == "serving" and session["memory_limit"] > 0
+
+
 def wait_until_running(daemon, count):
     daemon.wait_for(lambda: running(daemon) >= count, 60, "programs do not launch")
 
