@@ -43,7 +43,8 @@ Book::Book(UniqueFd fd, Shared* shared)
     : fd_(std::move(fd)),
       shared_(shared),
       log_(shared->log, fd_.get(), offsetof(Shared, log)),
-      journal_pages_(fd_.get(), offsetof(Shared, journal)) {
+      journal_pages_(fd_.get(), offsetof(Shared, journal)),
+      times_(shared->times, fd_.get(), offsetof(Shared, times), frozen_) {
   for (std::uint32_t row = kStreams; row-- > 1;) free_streams_.push_back(row);
 }
 

@@ -1,9 +1,10 @@
 // Book: what is needed to rebuild one session in another engine, in shared memory that outlives the
 // engine which writes it. The supervisor makes it and hands it to each engine that serves the
-// session. It has three parts:
+// session. It has four parts:
 // - the log: the objects that are in force (book_log.h).
 // - the journal: commands that were taken from the ring and are not known to be done.
 // - how far each stream has come.
+// - when events were reached (event_times.h).
 // Supervisor and engine trust one another, but an engine may die while it writes: a record counts
 // once the word behind it is stored. Thread: the session's, but for what says otherwise.
 #pragma once
@@ -26,6 +27,7 @@
 #include "base/unique_fd.h"
 #include "daemon/book_log.h"
 #include "daemon/book_pages.h"
+#include "daemon/event_times.h"
 #include "ipc/ring.h"
 
 namespace slate::daemon {
@@ -74,6 +76,8 @@ class Book {
   void drop(BookKind kind, std::uint64_t key);
   bool has(BookKind kind, std::uint64_t key) const { return log_.has({kind, key}); }
   std::vector<std::pair<Key, Entry>> entries() const { return log_.entries(); }
+
+  EventTimes& times() { return times_; }
 
   // --- Progress
   /// The command that ends at `position` is about to be carried out.
@@ -140,6 +144,7 @@ class Book {
     std::atomic<std::uint64_t> done[kStreams];
     BookLog::Memory log;
     alignas(4096) std::byte journal[kJournalBytes];
+    alignas(4096) EventTimes::Memory times;
   };
 
   Book(UniqueFd fd, Shared* shared);
@@ -156,6 +161,7 @@ class Book {
   BookLog log_;
   BookPages journal_pages_;
   std::atomic<bool> frozen_{false};
+  EventTimes times_;
   std::uint64_t present_ = 0;
   std::uint64_t last_written_ = 0;  // last position in the journal, when it was opened
   std::uint64_t last_position_ = 0;

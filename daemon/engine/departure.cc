@@ -33,6 +33,7 @@ bool Departure::try_to_leave() {
     if (of_.is_over() || of_.faults.failed() || of_.device.lost() || of_.channel.peer_is_gone())
       return false;
   }
+  of_.parts.events().settle_times();
   if (to_host_.load()) {
     if (const auto saved = of_.parts.save_memory(); !saved) return stay_here(saved.error().message);
   }

@@ -64,11 +64,10 @@ class SessionBook final : public MemoryNotes, public PieceNotes {
   /// The session is as it was: what was held is not needed here any more.
   void forget_held() { held_.clear(); }
 
-  /// A command was carried out that makes or ends an object. While the past is made again, nothing
-  /// is noted.
+  /// A command was carried out that makes or ends an object. `row`: of the book, of a new stream or
+  /// event. While the past is made again, nothing is noted.
   template <typename Row>
-  void note(const typename Row::Body& body, std::span<const std::byte> tail,
-            std::uint32_t stream_row);
+  void note(const typename Row::Body& body, std::span<const std::byte> tail, std::uint32_t row);
   void note_again(bool again) { again_ = again; }
   /// Waits until memory that was unmapped is the device's again; false if there is none. To be
   /// called where the device has no memory left.
@@ -78,6 +77,8 @@ class SessionBook final : public MemoryNotes, public PieceNotes {
 
   /// The row of a new stream. While the past is made again the caller knows it.
   std::uint32_t stream_row();
+  /// The same for the time of a new event; EventTimes::kNoRow: there is none left.
+  std::uint32_t time_row() { return again_ ? EventTimes::kNoRow : book_->times().take(); }
 
   // What parts note of memory and code.
   void segment(device::AddressRange segment, bool dedicated, bool mapped) override;
@@ -168,17 +169,15 @@ constexpr std::string_view why_not(ipc::CommandType type) {
 
 template <typename Row>
 void SessionBook::note(const typename Row::Body& body, std::span<const std::byte> tail,
-                       std::uint32_t stream_row) {
+                       std::uint32_t row) {
   if constexpr (Row::kObject != ipc::Object::kNeither) {
     using enum ipc::CommandType;
     if (again_) return;
     const auto bytes = std::as_bytes(std::span(&body, 1));
     if constexpr (!book_rules::why_not(Row::kType).empty()) {
       forbid(book_rules::why_not(Row::kType));
-    } else if constexpr (Row::kType == kStreamCreate) {
-      put_command(Row::kType, body.id, std::as_bytes(std::span(&stream_row, 1)), bytes);
-    } else if constexpr (Row::kType == kEventCreate) {
-      put_command(Row::kType, body.id, bytes, {});
+    } else if constexpr (Row::kType == kStreamCreate || Row::kType == kEventCreate) {
+      put_command(Row::kType, body.id, std::as_bytes(std::span(&row, 1)), bytes);
     } else if constexpr (Row::kType == kFunctionGet) {
       put_command(Row::kType, body.function, bytes, tail);
     } else if constexpr (Row::kType == kFunctionSet) {

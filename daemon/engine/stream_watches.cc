@@ -15,7 +15,8 @@ void StreamWatches::watch_cheaply(LogicalStream& stream) {
 }
 
 /// What the completer is to call for a watch that is about to be placed.
-Completer::Callback StreamWatches::begin(LogicalStream& stream, Completer::Callback then) {
+Completer::Callback StreamWatches::begin(LogicalStream& stream, Completer::Callback then,
+                                         const EventTimes::Place& place) {
   rows_.submit(stream);
   stream.unwatched = 0;
   put_off_ -= stream.later.size();
@@ -24,7 +25,8 @@ Completer::Callback StreamWatches::begin(LogicalStream& stream, Completer::Callb
   stream.watches.fetch_add(1);
   const Given given{stream.submitted.load(), stream.launches.load(), stream.position.load()};
   return [this, pointer = std::move(pointer), given, later = std::exchange(stream.later, {}),
-          then = std::move(then)](const Result<void>& outcome) {
+          then = std::move(then), place](const Result<void>& outcome) {
+    if (outcome && place.times != nullptr) place.times->reached(place.row, given.position);
     reached(*pointer, given, outcome);
     for (const Completer::Callback& call : later) call(outcome);
     if (then) then(outcome);
@@ -38,7 +40,7 @@ Result<void> StreamWatches::watch(LogicalStream& stream, Completer::Callback the
   auto watched = completer_.watch(group_, stream.device, std::move(reach), notice);
   if (!watched) {
     stream.watches.fetch_sub(1);
-    unwatchable_.push_back(std::move(reach));
+    unwatchable_.push_back(std::move(reach));  // NOLINT(bugprone-use-after-move): it is unchanged
   }
   return watched;
 }
@@ -57,8 +59,8 @@ void StreamWatches::watch_streams_put_off() {
 }
 
 void StreamWatches::watch_event(LogicalStream& stream, std::shared_ptr<SharedEvent> event,
-                                Completer::Callback then) {
-  auto reach = begin(stream, std::move(then));
+                                Completer::Callback then, const EventTimes::Place& place) {
+  auto reach = begin(stream, std::move(then), place);
   completer_.watch(group_, stream.device, std::move(event), std::move(reach));
 }
 

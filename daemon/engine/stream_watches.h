@@ -15,6 +15,7 @@
 #include "daemon/engine/completer.h"
 #include "daemon/engine/stream_order.h"
 #include "daemon/engine/stream_rows.h"
+#include "daemon/event_times.h"
 
 namespace slate::daemon {
 
@@ -64,10 +65,11 @@ class StreamWatches {
     if (put_off_ > 0) [[unlikely]]
       watch_streams_put_off();
   }
-  /// As watch(), where `event` was just recorded on the stream. Requires: `event` is not recorded
-  /// again while anything else holds it.
+  /// As watch(), where `event` was just recorded on the stream. `place` hears of it first, as of
+  /// the stream's last command. Requires: `event` is not recorded again while anything else holds
+  /// it.
   void watch_event(LogicalStream& stream, std::shared_ptr<SharedEvent> event,
-                   Completer::Callback then = {});
+                   Completer::Callback then = {}, const EventTimes::Place& place = {});
   /// kDue: a stream whose last watch was not reached yet only gets its row submitted. A watch costs
   /// the device 2 us between two kernels, and the next one tells of all work up to it.
   enum class Watched { kAll, kDue };
@@ -96,7 +98,8 @@ class StreamWatches {
 
   void watch_cheaply(LogicalStream& stream);
   void watch_streams_put_off();
-  Completer::Callback begin(LogicalStream& stream, Completer::Callback then);
+  Completer::Callback begin(LogicalStream& stream, Completer::Callback then,
+                            const EventTimes::Place& place = {});
   void reached(LogicalStream& stream, const Given& given, const Result<void>& outcome);
 
   Completer& completer_;

@@ -4,12 +4,14 @@
 //   victim SECONDS [MEGABYTES [MILLISECONDS]]
 //
 // Each round fills memory by a kernel, computes other memory from it by a second one, copies that
-// back and compares all of it. A third array is written once, and compared at the end. A pause of
-// at least MILLISECONDS is told with its end, by the monotonic clock. Exit status 0: every word was
-// right and no call failed.
+// back and compares all of it. A third array is written once, and compared at the end. Times
+// between events are asked for in each round: of this round, of the first one, and from there to
+// here. A pause of at least MILLISECONDS is told with its end, by the monotonic clock. Exit status
+// 0: every word was right and no call failed.
 #include <cuda_runtime.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -52,6 +54,51 @@ void check(cudaError_t error, const char* what) {
   std::exit(1);
 }
 
+cudaEvent_t make_event() {
+  cudaEvent_t event;
+  check(cudaEventCreate(&event), "cudaEventCreate");
+  return event;
+}
+
+float elapsed(cudaEvent_t start, cudaEvent_t stop) {
+  float ms = -1;
+  check(cudaEventElapsedTime(&ms, start, stop), "cudaEventElapsedTime");
+  if (ms >= 0) return ms;
+  std::printf("%g ms between an event and a later one\n", ms);
+  std::exit(1);
+}
+
+/// The events of the first round, and those of the present one.
+class Events {
+ public:
+  void begin(cudaStream_t stream) { record(round_ == 0 ? first_ : begin_, stream); }
+  void end(cudaStream_t stream) { record(round_ == 0 ? second_ : end_, stream); }
+  /// The time that was told stays. Requires: the round's work is done.
+  void compare() {
+    const float told = elapsed(first_, second_);
+    if (round_ == 0) told_ = told;
+    if (std::fabs(told - told_) > 1e-5f * (1 + told_)) {
+      std::printf("round %u: %.6f ms between two events, which were %.6f\n", round_, told, told_);
+      std::exit(1);
+    }
+    if (round_ > 0) {
+      elapsed(begin_, end_);
+      elapsed(second_, end_);
+    }
+    ++round_;
+  }
+
+ private:
+  static void record(cudaEvent_t event, cudaStream_t stream) {
+    check(cudaEventRecord(event, stream), "cudaEventRecord");
+  }
+
+  const cudaEvent_t first_ = make_event(), second_ = make_event();
+  const cudaEvent_t begin_ = make_event(), end_ = make_event();
+  std::uint32_t round_ = 0;
+  float told_ = 0;
+};
+
 double seconds() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration<double>(now).count();
@@ -73,16 +120,22 @@ int main(int count, char** arguments) {
   const int blocks = 128, threads = 128;
   fill<<<blocks, threads>>>(old, words, 77);
   std::vector<std::uint32_t> back(words);
+  Events events;
+  const cudaEvent_t untold = make_event();
+  check(cudaEventRecord(untold, stream), "cudaEventRecord");
   double longest = 0, first = seconds(), last = first;
   std::uint32_t round = 0, counted = 0;
   for (; last - first < limit; ++round) {
+    events.begin(stream);
     fill<<<blocks, threads, 0, stream>>>(in, words, round);
     mix<<<blocks, threads, 0, stream>>>(in, out, words);
     check(cudaGetLastError(), "launch");
+    events.end(stream);
     check(cudaMemcpyAsync(back.data(), out, bytes, cudaMemcpyDeviceToHost, stream),
           "cudaMemcpyAsync");
     check(cudaLaunchHostFunc(stream, count_round, &counted), "cudaLaunchHostFunc");
     check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+    events.compare();
     if (counted != round + 1) {
       std::printf("round %u: %u host functions ran\n", round, counted);
       return 1;
@@ -103,6 +156,10 @@ int main(int count, char** arguments) {
     }
     last = now;
   }
+  const cudaEvent_t last_event = make_event();
+  check(cudaEventRecord(last_event, stream), "cudaEventRecord");
+  check(cudaEventSynchronize(last_event), "cudaEventSynchronize");
+  elapsed(untold, last_event);
   check(cudaMemcpy(back.data(), old, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
   for (std::uint32_t i = 0; i < words; ++i) {
     if (back[i] == filled(i, 77)) continue;

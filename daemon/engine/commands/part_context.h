@@ -51,10 +51,14 @@ struct PartContext {
   Residency::TenantSpec tenant = {};  // the session's, as the residency sees it
 
   /// The client is about to hear that the work up to this command is done, or, if it has violated
-  /// the fence, of that.
-  void note_done(std::uint32_t book_row, std::uint64_t position) const {
+  /// the fence, of that. `time_row`: of the event that the command has recorded. Its time comes
+  /// first, as the engine may die in between.
+  void note_done(std::uint32_t book_row, std::uint64_t position,
+                 std::uint32_t time_row = EventTimes::kNoRow) const {
     look_at_fence();
-    if (book) book->book().done(book_row, position);
+    if (!book) return;
+    book->book().times().reached(time_row, position);
+    book->book().done(book_row, position);
   }
   /// Makes the first violation of the fence the session's lasting error. Any thread.
   void look_at_fence() const {

@@ -231,8 +231,10 @@ Result<void> SessionParts::carry_out_again(ipc::CommandType type, const Book::En
   std::span<const std::byte> body = entry.payload;
   std::uint32_t row = 0;
   const bool is_stream = type == ipc::CommandType::kStreamCreate;
-  if (is_stream) {
-    if (body.size() < sizeof(row) + sizeof(ipc::StreamCreate))
+  const bool is_event = type == ipc::CommandType::kEventCreate;
+  if (is_stream || is_event) {
+    if (body.size() <
+        sizeof(row) + (is_stream ? sizeof(ipc::StreamCreate) : sizeof(ipc::EventCreate)))
       return fail(ErrorCode::kUnavailable, "its book is damaged");
     std::memcpy(&row, body.data(), sizeof(row));
     body = body.subspan(sizeof(row));
@@ -244,7 +246,9 @@ Result<void> SessionParts::carry_out_again(ipc::CommandType type, const Book::En
                                         .body_bytes = static_cast<std::uint32_t>(body.size())},
                              .body = {body.begin(), body.end()}};
   Present present;
-  if (const auto done = carry_out(command, nullptr, present); !done || !is_stream) return done;
+  if (const auto done = carry_out(command, nullptr, present); !done) return done;
+  if (is_event) events_.go_on(command.as<ipc::EventCreate>()->id, row);
+  if (!is_stream) return {};
   const auto stream = streams_.find(command.as<ipc::StreamCreate>()->id);
   if (!stream) return std::unexpected(stream.error());
   (*stream)->book_row = row;
@@ -323,10 +327,13 @@ void SessionParts::write_down(const ipc::Command& command, const LogicalStream* 
 }
 
 template <typename Row>
-std::uint32_t SessionParts::row_of_new_stream(const typename Row::Body& body) {
+std::uint32_t SessionParts::row_of_new(const typename Row::Body& body) {
   if constexpr (Row::kType == ipc::CommandType::kStreamCreate) {
     const auto stream = streams_.find(body.id);
     return stream ? (*stream)->book_row : Book::kNoStream;
+  } else if constexpr (Row::kType == ipc::CommandType::kEventCreate) {
+    const auto record = events_.find(body.id);
+    return record ? (*record)->time_row : EventTimes::kNoRow;
   } else {
     return Book::kNoStream;
   }
@@ -351,8 +358,7 @@ Result<void> SessionParts::dispatch(const ipc::Command& command, const HeldComma
         host_memory_, code_, sharing_, mapped_, arrays_, events_, stream_commands_, copies_,
         launches_, host_functions_, reports_);
   }
-  if (done && context_.book)
-    context_.book->template note<Row>(*body, tail, row_of_new_stream<Row>(*body));
+  if (done && context_.book) context_.book->template note<Row>(*body, tail, row_of_new<Row>(*body));
   if constexpr (Row::kHoldsSlot) {
     if (!done && done.error().code != ErrorCode::kProtocol) return refuse(slot_of(*body), done);
   }

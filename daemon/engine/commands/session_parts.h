@@ -120,7 +120,7 @@ class SessionParts {
   template <typename Row>
   void write_down(const ipc::Command& command, const LogicalStream* stream, bool is_written);
   template <typename Row>
-  std::uint32_t row_of_new_stream(const typename Row::Body& body);
+  std::uint32_t row_of_new(const typename Row::Body& body);
   template <typename Row>
   Result<void> dispatch(const ipc::Command& command, const HeldCommands::Kept* kept,
                         Present& present);

@@ -40,7 +40,8 @@ Result<bool> StreamCommands::is_finished(const ipc::Target& target) {
     auto reached = context_.device.query((*record)->event->get());
     // The fault may be another session's, which is none of this one's; its own it hears of anyway.
     if (!reached && (*record)->shared && !context_.device.lost()) return true;
-    if (reached && *reached) context_.note_done((*record)->book_row, (*record)->position);
+    if (reached && *reached)
+      context_.note_done((*record)->book_row, (*record)->position, (*record)->time_row);
     return reached;
   }
   const auto streams = streams_of(target);
@@ -80,7 +81,8 @@ Completer::Callback StreamCommands::answer_when(const ipc::CommandHeader& header
         if (!waiting->outcome) context_.faults.on_device_error(waiting->outcome.error());
         // Before the answer: after it the client may change memory that an open command reads.
         if (waiting->outcome) {
-          for (const Done& each : waiting->done) context_.note_done(each.book_row, each.position);
+          for (const Done& each : waiting->done)
+            context_.note_done(each.book_row, each.position, each.time_row);
         }
         answer_(header, context_.faults.failed() ? std::unexpected(context_.faults.error())
                                                  : waiting->outcome);
@@ -93,7 +95,8 @@ Result<void> StreamCommands::wait_for_event(const Call<CommandType::kSynchronize
   if (!record) return std::unexpected(record.error());
   if (!(*record)->event) return {};
   call.reply.deferred = true;
-  auto answer = answer_when(call.header, {{(*record)->book_row, (*record)->position}});
+  auto answer =
+      answer_when(call.header, {{(*record)->book_row, (*record)->position, (*record)->time_row}});
   if ((*record)->shared) {
     answer = [this, told = std::move(answer)](const Result<void>& outcome) {
       told(context_.device.lost() ? outcome : Result<void>());

@@ -35,6 +35,7 @@ class StreamCommands {
   struct Done {
     std::uint32_t book_row = Book::kNoStream;
     std::uint64_t position = 0;
+    std::uint32_t time_row = EventTimes::kNoRow;  // of the event that the command has recorded
   };
   Completer::Callback answer_when(const ipc::CommandHeader& header, std::vector<Done> done);
 

@@ -78,6 +78,54 @@ TEST_F(BookTest, TheFirstReasonThatBindsTheSessionCounts) {
   EXPECT_EQ(opened_again(*book_)->why_not(), "it has arrays");
 }
 
+TEST_F(BookTest, ATimeOfAnEventCountsWithItsLastRecordingOnly) {
+  EventTimes& times = book_->times();
+  const std::uint32_t row = times.take();
+  EXPECT_FALSE(times.time(row));
+  times.recorded(row, {10, 2});
+  EXPECT_FALSE(times.time(row));
+  times.reached(row, 10);
+  const auto first = times.time(row);
+  ASSERT_TRUE(first);
+  times.reached(row, 10);
+  EXPECT_EQ(times.time(row), first) << "it was known";
+  times.recorded(row, {20, 3});
+  times.reached(row, 10);
+  EXPECT_FALSE(times.time(row)) << "of the recording before";
+  times.reached(row, 20);
+  times.set(row, 77);
+  const auto next = opened_again(*book_);
+  const auto last = next->times().take_again(row);
+  EXPECT_EQ(last.position, 20u);
+  EXPECT_EQ(last.stream, 3u);
+  EXPECT_EQ(next->times().time(row), 77);
+  book_->freeze();
+  times.set(row, 78);
+  EXPECT_EQ(next->times().time(row), 77);
+}
+
+TEST_F(BookTest, AnEventWhoseTimeWasLostGetsThePresentOne) {
+  const std::uint32_t row = book_->times().take();
+  book_->times().recorded(row, {10, 2});
+  const auto next = opened_again(*book_);
+  EXPECT_EQ(next->times().take_again(row).position, 10u);
+  EXPECT_TRUE(next->times().time(row));
+}
+
+TEST_F(BookTest, RowsOfEventsAreThoseThatNoEventHas) {
+  for (std::uint32_t row = 0; row < EventTimes::kRows; ++row) ASSERT_EQ(book_->times().take(), row);
+  EXPECT_EQ(book_->times().take(), EventTimes::kNoRow);
+  book_->times().give(5);
+  EXPECT_EQ(book_->times().take(), 5u);
+  const auto next = opened_again(*book_);
+  for (const std::uint32_t row : {1u, 4u, 2u}) (void)next->times().take_again(row);
+  EXPECT_EQ(next->times().take(), 0u);
+  EXPECT_EQ(next->times().take(), 3u);
+  next->times().give(2);
+  EXPECT_EQ(next->times().take(), 2u);
+  EXPECT_EQ(next->times().take(), 5u);
+}
+
 TEST_F(BookTest, CommandsAreOpenUntilTheirStreamHasPassedThem) {
   const std::uint32_t a = book_->take_stream(), b = book_->take_stream();
   ASSERT_NE(a, b);

@@ -33,7 +33,7 @@ constexpr std::string_view kMovedModule = R"(
 .visible .entry nothing() { ret; }
 )";
 
-/// Sim, which gets lost where the test wants it.
+/// Sim, which gets lost where the test wants it, and says of its events what the test wants.
 class LosableDevice : public ForwardingDevice {
  public:
   LosableDevice() : ForwardingDevice(std::move(*device::open_device("sim:sms=1,memory=256M"))) {}
@@ -51,8 +51,21 @@ class LosableDevice : public ForwardingDevice {
     }
     return ForwardingDevice::map_host(fd, bytes, least);
   }
+  /// No event seems to be reached.
+  void hide_progress(bool hides) { hides_ = hides; }
+  Result<bool> query(device::Event event) override {
+    auto reached = ForwardingDevice::query(event);
+    return reached && hides_ ? Result<bool>(false) : reached;
+  }
+  /// All events seem to be so far apart; 0: as they are.
+  void set_elapsed(float milliseconds) { elapsed_ = milliseconds; }
+  Result<float> elapsed_ms(device::Event start, device::Event stop) override {
+    return elapsed_ > 0 ? Result<float>(elapsed_) : ForwardingDevice::elapsed_ms(start, stop);
+  }
 
  private:
+  std::atomic<bool> hides_{false};
+  std::atomic<float> elapsed_{0};
   std::atomic<int> blocks_left_{0};
   std::atomic<bool> lost_{false};
 };
@@ -518,6 +531,173 @@ TEST_F(SessionMovedTest, ASessionLeavesOnceItsHostFunctionHasEnded) {
   engine_.reset();
   go_on();
   EXPECT_EQ(async_error().message, "");
+}
+
+/// Its events are on one stream. Numbers are ids.
+class EventsMovedTest : public SessionMovedTest {
+ protected:
+  static constexpr std::uint64_t kStream = 3;
+
+  EventsMovedTest() {
+    post(CommandType::kStreamCreate, ipc::StreamCreate{kStream, 0, 0, ipc::kNoProgress, 0});
+  }
+  void make(std::initializer_list<std::uint64_t> events, std::uint32_t flags = 0) {
+    for (const std::uint64_t event : events)
+      post(CommandType::kEventCreate, ipc::EventCreate{event, flags, 0});
+  }
+  void record(std::uint64_t event) {
+    post(CommandType::kEventRecord, ipc::EventStream{event, kStream});
+  }
+  bool is_reached(std::uint64_t event) {
+    const auto reply =
+        call<ipc::QueryReply>(CommandType::kQuery, ipc::Target{ipc::TargetKind::kEvent, 0, event});
+    EXPECT_TRUE(reply) << reply.error().message;
+    return reply && reply->finished != 0;
+  }
+  void reach(std::uint64_t event) {
+    while (!is_reached(event) && client().check()) std::this_thread::yield();
+  }
+  Result<float> elapsed(std::uint64_t start, std::uint64_t stop) {
+    const auto reply =
+        call<ipc::ElapsedReply>(CommandType::kEventElapsed, ipc::EventPair{start, stop});
+    if (!reply) return std::unexpected(reply.error());
+    return reply->milliseconds;
+  }
+  /// The engine dies before it has seen any progress of the commands that `begin` posts.
+  void die_behind(const std::function<void()>& begin) {
+    device_.hide_progress(true);
+    begin();
+    const std::uint64_t taken = last_taken();
+    engine_->session.departure().freeze();
+    device_.hide_progress(false);
+    die(taken);
+    go_on();
+  }
+};
+
+TEST_F(EventsMovedTest, TheTimeThatAProgramHasHeardStays) {
+  make({5, 6});
+  record(5);
+  record(6);
+  reach(6);
+  device_.set_elapsed(1234.5f);
+  ASSERT_EQ(elapsed(5, 6), 1234.5f);
+  device_.set_elapsed(0);
+  for (int death = 0; death < 2; ++death) {
+    die_idle();
+    go_on();
+    EXPECT_EQ(elapsed(5, 6), 1234.5f);
+    EXPECT_EQ(elapsed(6, 5), -1234.5f);
+  }
+  leave();
+  go_on();
+  EXPECT_EQ(elapsed(5, 6), 1234.5f);
+  EXPECT_EQ(async_error().message, "");
+}
+
+TEST_F(EventsMovedTest, EventsOfDifferentEnginesHaveATimeBetweenThem) {
+  make({5, 6, 7});
+  record(5);
+  record(6);
+  reach(6);
+  die_idle();
+  go_on();
+  const auto nobody_asked = elapsed(5, 6);
+  ASSERT_TRUE(nobody_asked) << nobody_asked.error().message;
+  EXPECT_GE(*nobody_asked, 0);
+  record(7);
+  reach(7);
+  const auto across = elapsed(5, 7);
+  ASSERT_TRUE(across) << across.error().message;
+  EXPECT_GE(*across, *nobody_asked);
+  EXPECT_EQ(elapsed(7, 5), -*across);
+  die_idle();
+  go_on();
+  EXPECT_EQ(elapsed(5, 7), *across);
+}
+
+TEST_F(EventsMovedTest, AnEngineThatLivesLeavesTheDevicesTimesBehind) {
+  make({5, 6, 7});
+  for (const bool to_host : {false, true}) {
+    for (const std::uint64_t event : {5, 6, 7}) {
+      record(event);
+      reach(event);
+    }
+    device_.set_elapsed(3000);
+    leave(to_host);
+    device_.set_elapsed(0);
+    go_on();
+    EXPECT_EQ(elapsed(5, 6), 3000);
+    EXPECT_EQ(elapsed(6, 7), 3000);
+    EXPECT_EQ(elapsed(5, 7), 6000);
+  }
+}
+
+TEST_F(EventsMovedTest, AnEventThatWasNotReachedIsReachedInTheNextEngine) {
+  make({5, 6, 7});
+  record(5);
+  reach(5);
+  die_behind([this] { record(6); });
+  reach(6);
+  EXPECT_TRUE(elapsed(5, 6));
+  post(CommandType::kHostGate, ipc::HostGate{4, kStream});
+  record(7);
+  die_idle();
+  go_on();
+  EXPECT_FALSE(is_reached(7)) << "it waits for the host function";
+  post(CommandType::kHostDone, ipc::IdCommand{4});
+  reach(7);
+  const auto across = elapsed(5, 7);
+  ASSERT_TRUE(across) << across.error().message;
+  EXPECT_GE(*across, *elapsed(5, 6));
+  EXPECT_EQ(async_error().message, "");
+}
+
+TEST_F(EventsMovedTest, AnEventThatIsRecordedAgainHasItsNewTime) {
+  make({5, 6});
+  record(5);
+  record(6);
+  reach(6);
+  device_.set_elapsed(3000);
+  ASSERT_EQ(elapsed(5, 6), 3000);
+  device_.set_elapsed(0);
+  record(5);
+  reach(5);
+  die_idle();
+  go_on();
+  const auto turned = elapsed(6, 5);
+  ASSERT_TRUE(turned) << turned.error().message;
+  EXPECT_GE(*turned, 0);
+}
+
+TEST_F(EventsMovedTest, EventsWithoutATimeHaveNoneInTheNextEngine) {
+  make({5, 6});
+  make({7}, ipc::kEventNoTiming);
+  record(5);
+  record(7);
+  reach(7);
+  die_idle();
+  go_on();
+  EXPECT_EQ(elapsed(5, 6).error().code, ErrorCode::kInvalidHandle) << "never recorded";
+  EXPECT_EQ(elapsed(5, 7).error().code, ErrorCode::kInvalidHandle) << "not timed";
+  EXPECT_EQ(elapsed(5, 8).error().code, ErrorCode::kInvalidHandle) << "no event";
+  EXPECT_TRUE(elapsed(5, 5));
+}
+
+TEST_F(EventsMovedTest, TheRowOfADestroyedEventIsAnothersWithoutItsTime) {
+  make({5, 6});
+  record(5);
+  record(6);
+  reach(6);
+  die_idle();
+  go_on();
+  post(CommandType::kEventDestroy, ipc::IdCommand{6});
+  make({7});
+  EXPECT_EQ(elapsed(5, 7).error().code, ErrorCode::kInvalidHandle) << "never recorded";
+  die_idle();
+  go_on();
+  EXPECT_EQ(elapsed(5, 7).error().code, ErrorCode::kInvalidHandle);
+  EXPECT_TRUE(elapsed(5, 5));
 }
 
 /// Its memory is partly on the host.
