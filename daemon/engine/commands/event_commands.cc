@@ -32,6 +32,13 @@ Result<EventCommands::Record*> EventCommands::find(std::uint64_t id) {
   return &record;
 }
 
+/// As find(). A command that comes again may be about an event which was destroyed behind it.
+Result<EventCommands::Record*> EventCommands::find_kept(std::uint64_t id,
+                                                        const HeldCommands::Kept* kept) {
+  if (kept != nullptr) records_.try_emplace(id, Record{.timing = false, .event = nullptr});
+  return find(id);
+}
+
 void EventCommands::release() {
   records_.clear();
   for (auto& replaced : replaced_) replaced.clear();
@@ -81,7 +88,7 @@ Result<void> EventCommands::on(const Call<CommandType::kEventDestroy>& call) {
 }
 
 Result<void> EventCommands::on(const Call<CommandType::kEventRecord>& call) {
-  const auto found = find(call.body.event);
+  const auto found = find_kept(call.body.event, call.kept);
   if (!found) return std::unexpected(found.error());
   Record& record = **found;
   if (!record.event || record.event.use_count() > 1 || record.shared) {
@@ -106,7 +113,7 @@ Result<void> EventCommands::on(const Call<CommandType::kStreamWaitEvent>& call) 
   if (call.kept != nullptr && call.kept->recording) {
     event = *call.kept->recording;
   } else {
-    const auto record = find(call.body.event);
+    const auto record = find_kept(call.body.event, call.kept);
     if (!record) return std::unexpected(record.error());
     event = (*record)->event;
   }

@@ -54,6 +54,7 @@ class EventCommands {
 
  private:
   Result<void> add(std::uint64_t id, Record record);
+  Result<Record*> find_kept(std::uint64_t id, const HeldCommands::Kept* kept);
   Result<void> renew(Record& record);
   void note_recorded(Record& record, const LogicalStream& stream);
   Result<float> elapsed_ms(Record& start, Record& stop);

@@ -700,6 +700,18 @@ TEST_F(EventsMovedTest, TheRowOfADestroyedEventIsAnothersWithoutItsTime) {
   EXPECT_TRUE(elapsed(5, 5));
 }
 
+TEST_F(EventsMovedTest, AnEventMayBeDestroyedBeforeItIsReached) {
+  make({5, 6});
+  die_behind([this] {
+    record(5);
+    post(CommandType::kStreamWaitEvent, ipc::EventStream{5, ipc::kDefaultStream});
+    post(CommandType::kEventDestroy, ipc::IdCommand{5});
+    record(6);
+  });
+  reach(6);
+  EXPECT_EQ(async_error().message, "");
+}
+
 /// Its memory is partly on the host.
 class SwappedSessionTest : public SessionMovedTest {
  protected:
