@@ -666,11 +666,11 @@ void Engine::device_lost(const Error& fault) {
     const MutexLock lock(mutex_);
     for (const auto& [id, each] : sessions_) running[id] = each.session->running_kernels();
   }
-  const auto has_work = [](const auto& each) { return !each.second.empty(); };
-  std::uint64_t culprit = order_->present();
-  if (culprit == 0 && std::ranges::count_if(running, has_work) == 1)
-    culprit = std::ranges::find_if(running, has_work)->first;
-  end_process(fault, running, culprit);
+  std::vector<std::uint64_t> with_kernels;
+  for (const auto& [id, kernels] : running) {
+    if (!kernels.empty()) with_kernels.push_back(id);
+  }
+  end_process(fault, running, order_->culprit(with_kernels));
 }
 
 void Engine::session_stuck(std::uint64_t session) {

@@ -27,9 +27,10 @@ void ResumeOrder::wait_for_all() const {
   changed_.wait(lock, [this]() SLATE_REQUIRES(mutex_) { return expected_.empty(); });
 }
 
-std::uint64_t ResumeOrder::present() const {
+std::uint64_t ResumeOrder::culprit(std::span<const std::uint64_t> with_kernels) const {
+  if (with_kernels.size() == 1) return with_kernels.front();
   const MutexLock lock(mutex_);
-  return present_;
+  return with_kernels.empty() ? present_ : 0;
 }
 
 }  // namespace slate::daemon

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <set>
+#include <span>
 
 #include "base/mutex.h"
 
@@ -20,8 +21,10 @@ class ResumeOrder {
   void end(std::uint64_t session);
   /// Waits until all that were expected have had their turns.
   void wait_for_all() const;
-  /// The session whose turn it is; 0: none.
-  std::uint64_t present() const;
+  /// Whose work has lost the device: that of the only session with kernels there; without any, that
+  /// of the session whose turn it is. 0: not known. A session may have come, and be at work, before
+  /// those that may be the cause: then its turn makes none of them the cause.
+  std::uint64_t culprit(std::span<const std::uint64_t> with_kernels) const;
 
  private:
   mutable Mutex mutex_;

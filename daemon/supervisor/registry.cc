@@ -128,9 +128,20 @@ void Registry::go_on(SessionRecord& record) {
   if (record.state == State::kWaiting) welcome(record, *engine);
   if (record.state != State::kReady) return;
   const bool begins = record.book->is_blank();  // the engine writes there as soon as it has it
+  if (begins && suspects_come_first(record)) return;
   if (!tell_of(record, *engine)) return;
   if (!std::exchange(record.was_served, true)) ++served_;
   audit(record, begins ? "began" : "goes on in the next engine");
+}
+
+/// Whether sessions that may have lost the last engine's device are still to come to this session's
+/// engine: it lets them do their work again one at a time, beside nobody.
+bool Registry::suspects_come_first(const SessionRecord& record) const {
+  return std::ranges::any_of(sessions_, [&](const auto& each) {
+    const SessionRecord& other = each.second;
+    return other.is_suspect && other.state == State::kReady && !other.is_suspended &&
+           other.domain == record.domain;
+  });
 }
 
 void Registry::tell(SessionRecord& record) {

@@ -92,6 +92,7 @@ class Registry {
   Domain place(const Identity& who);
   void welcome(SessionRecord& record, const EngineProcess& engine);
   void go_on(SessionRecord& record);
+  bool suspects_come_first(const SessionRecord& record) const;
   void wait_for_next(SessionRecord& record);
   bool service_one(SessionRecord& record);
   void tell(SessionRecord& record);
