@@ -48,10 +48,11 @@ def slated(sharing, environment=None):
         os.environ.update(before)
 
 
-# An MPS server has the clients of one user only: slated's engines, or programs that are not slate's.
+# An MPS server has the clients of one user only: slated's engines, or programs that are not slate's. With slated's 32 ways into the
+# hardware a second engine does not start there.
 @contextlib.contextmanager
 def engines_under_mps():
-    with Mps() as environment, slated("user", environment) as way:
+    with Mps() as environment, slated("user", {**environment, "CUDA_DEVICE_MAX_CONNECTIONS": "8"}) as way:
         yield way
 
 
