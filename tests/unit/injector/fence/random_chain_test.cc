@@ -101,19 +101,11 @@ class RandomChainKernel : RandomText {
   }
 
   void branch(int depth) {
-    const std::string other = fmt::format("O{}", next_++), end = fmt::format("E{}", next_++);
-    const auto known = known_;
-    line("@{} bra {};", predicate(), other);
-    statements(1 + pick(2), depth + 1);
-    known_ = known;
-    if (chance(3)) {
-      line("bra.uni {};\n{}:", end, other);
+    branch_past(predicate(), 3, [&] {
+      const auto known = known_;
       statements(1 + pick(2), depth + 1);
       known_ = known;
-      line("{}:", end);
-    } else {
-      line("{}:", other);
-    }
+    });
   }
 
   void loop(int depth) {

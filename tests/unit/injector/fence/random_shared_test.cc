@@ -172,19 +172,12 @@ class RandomSharedKernel : RandomText {
   }
 
   void branch(int depth) {
-    const std::string other = fmt::format("OTHER{}", next_++), end = fmt::format("END{}", next_++);
-    const auto known = known_;
-    line("@{}{} bra {};", chance(2) ? "!" : "", condition(), other);
-    statements(1 + pick(2), depth + 1);
-    known_ = known;
-    if (chance(2)) {
-      line("bra {};\n{}:", end, other);
+    const std::string taken = (chance(2) ? "!" : "") + condition();
+    branch_past(taken, 2, [&] {
+      const auto known = known_;
       statements(1 + pick(2), depth + 1);
       known_ = known;
-      line("{}:", end);
-    } else {
-      line("{}:", other);
-    }
+    });
   }
 
   /// Ends after 9 turns at the latest.

@@ -36,6 +36,21 @@ class RandomText {
     body_ += fmt::format(format, std::forward<T>(values)...) + "\n";
   }
 
+  /// A branch where `condition` holds, past what `write` writes; one in `of` to another way, which
+  /// it writes too.
+  void branch_past(const std::string& condition, int of, auto&& write) {
+    const std::string other = fmt::format("OTHER{}", next_++), end = fmt::format("END{}", next_++);
+    line("@{} bra {};", condition, other);
+    write();
+    if (chance(of)) {
+      line("bra {};\n{}:", end, other);
+      write();
+      line("{}:", end);
+    } else {
+      line("{}:", other);
+    }
+  }
+
   std::mt19937_64 random_;
   std::string body_;
   int next_ = 20;  // of the next register
