@@ -205,9 +205,11 @@ void Book::write(std::uint64_t position, std::uint32_t stream, const ipc::Comman
 
 void Book::refused(std::uint64_t position) {
   if (is_frozen()) return;
-  if (position != last_position_) return close(position);
-  record_at(last_place_)
-      ->state.store(static_cast<std::uint32_t>(State::kClosed), std::memory_order_release);
+  if (position == last_position_) {
+    record_at(last_place_)
+        ->state.store(static_cast<std::uint32_t>(State::kClosed), std::memory_order_release);
+  }
+  close(position);
 }
 
 void Book::begun(std::uint64_t position) {

@@ -103,9 +103,10 @@ bool CommandServer::carry_out(const Command& command, std::uint64_t position,
   of_.parts.streams().begin_command(position);
   if (of_.book != nullptr) {
     of_.book->begin(position);
-    // Its answer may come from another thread at once.
-    if (header.type == CommandType::kSynchronize && kept == nullptr)
-      of_.book->write(position, Book::kNoStream, command, true);
+    // Its answer, or the end of the stream's work, may come from another thread at once.
+    const bool ends_stream = header.type == CommandType::kStreamDestroy;
+    if ((ends_stream || header.type == CommandType::kSynchronize) && kept == nullptr)
+      of_.book->write(position, Book::kNoStream, command, !ends_stream);
   }
   Present present;
   Result<void> done;
@@ -134,7 +135,7 @@ bool CommandServer::carry_out(const Command& command, std::uint64_t position,
   if (of_.book != nullptr && !present.reply.deferred) {
     if (!done) {
       of_.book->refused(position);
-    } else if (present.stream == nullptr) {
+    } else if (present.stream == nullptr && !present.reply.unfinished) {
       of_.book->close(position);
     }
   }

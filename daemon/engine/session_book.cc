@@ -74,6 +74,13 @@ std::uint32_t SessionBook::stream_row() {
   return row;
 }
 
+/// The destruction is closed last: one that comes again and finds no stream is over.
+void SessionBook::stream_gone(std::uint64_t id, std::uint32_t row, std::uint64_t position) {
+  book_->done(row, position);
+  drop_command(CommandType::kStreamCreate, id);
+  book_->close(position);
+}
+
 std::size_t SessionBook::most_held() {
   constexpr std::size_t kMost = 512, kLeast = 16, kSessions = 256;
   rlimit limit{};

@@ -77,6 +77,9 @@ class SessionBook final : public MemoryNotes, public PieceNotes {
 
   /// The row of a new stream. While the past is made again the caller knows it.
   std::uint32_t stream_row();
+  /// All work of a stream is done that the command at `position` has destroyed. Until then that
+  /// command is open in the journal, and the next engine has the stream, too. Any thread.
+  void stream_gone(std::uint64_t id, std::uint32_t row, std::uint64_t position);
   /// The same for the time of a new event; EventTimes::kNoRow: there is none left.
   std::uint32_t time_row() { return again_ ? EventTimes::kNoRow : book_->times().take(); }
 
@@ -185,14 +188,13 @@ void SessionBook::note(const typename Row::Body& body, std::span<const std::byte
       put_command(Row::kType, body.function << 8 | attribute, bytes, {});
     } else if constexpr (Row::kType == kLimitRaise) {
       put_command(Row::kType, body.limit, bytes, {});
-    } else if constexpr (Row::kType == kStreamDestroy) {
-      drop_command(kStreamCreate, body.id);
     } else if constexpr (Row::kType == kEventDestroy) {
       drop_command(kEventCreate, body.id);
     } else if constexpr (Row::kType == kModuleUnload) {
       drop_module(body.id);
     } else {
-      // Memory and images are noted by their parts. What only forbidden objects know needs no note.
+      // Memory, images and the ends of streams are noted by their parts. What only forbidden
+      // objects know needs no note.
       static_assert(Row::kType == kModuleLoad || Row::kType == kModuleOffer ||
                     Row::kType == kMemoryAllocate || Row::kType == kMemoryFree ||
                     Row::kType == kHostAllocate || Row::kType == kHostFree ||

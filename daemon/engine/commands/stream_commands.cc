@@ -19,7 +19,24 @@ Result<void> StreamCommands::on(const Call<CommandType::kStreamCreate>& call) {
 Result<void> StreamCommands::on(const Call<CommandType::kStreamDestroy>& call) {
   // An open batch of launches would refer to it.
   context_.executor.flush(context_.client);
-  return context_.streams.destroy(call.body.id);
+  const auto found = context_.streams.find(call.body.id);
+  if (!found) return std::unexpected(found.error());
+  const auto stream = context_.streams.share(**found);
+  if (const auto destroyed = context_.streams.destroy(call.body.id); !destroyed) return destroyed;
+  if (!context_.book) return {};
+  const auto end = [book = context_.book, id = stream->id, row = stream->book_row,
+                    position = context_.streams.position()] {
+    book->stream_gone(id, row, position);
+  };
+  call.reply.unfinished = stream->busy();
+  if (!call.reply.unfinished) {
+    end();
+    return {};
+  }
+  context_.streams.watches().watch_later(*stream, [end](const Result<void>& outcome) {
+    if (outcome) end();
+  });
+  return {};
 }
 
 /// The streams with unfinished work that the target means.

@@ -62,9 +62,17 @@ class LosableDevice : public ForwardingDevice {
   Result<float> elapsed_ms(device::Event start, device::Event stop) override {
     return elapsed_ > 0 ? Result<float>(elapsed_) : ForwardingDevice::elapsed_ms(start, stop);
   }
+  /// Fills seem to be done, and are not.
+  void lose_fills(bool loses) { loses_fills_ = loses; }
+  Result<void> fill(device::Address to, std::uint64_t to_pitch, FillValue value, const Box& box,
+                    device::Stream stream) override {
+    if (loses_fills_) return {};
+    return ForwardingDevice::fill(to, to_pitch, value, box, stream);
+  }
 
  private:
   std::atomic<bool> hides_{false};
+  std::atomic<bool> loses_fills_{false};
   std::atomic<float> elapsed_{0};
   std::atomic<int> blocks_left_{0};
   std::atomic<bool> lost_{false};
@@ -710,6 +718,154 @@ TEST_F(EventsMovedTest, AnEventMayBeDestroyedBeforeItIsReached) {
   });
   reach(6);
   EXPECT_EQ(async_error().message, "");
+}
+
+/// The program destroys kStream while a fill is under way there, which the engine that dies has not
+/// done.
+class DestroyedStreamTest : public EventsMovedTest {
+ protected:
+  static constexpr std::uint64_t kUnordered = 4;  // id of a stream without the default one's order
+  static constexpr std::uint64_t kTicket = 1, kFilled = 5, kCopied = 6;
+  static constexpr std::uint32_t kValue = 0x01020304;
+  static constexpr std::uint64_t kBytes = 8 << 20;
+
+  DestroyedStreamTest() {
+    post(CommandType::kStreamCreate,
+         ipc::StreamCreate{kUnordered, ipc::kStreamNonBlocking, 0, ipc::kNoProgress, 0});
+    make({kFilled, kCopied});
+    for (std::uint64_t* const place : {&filled_, &copied_, &copied_unordered_})
+      *place = *allocate(kBytes);
+  }
+  void fill() {
+    post(CommandType::kFill,
+         ipc::Fill{filled_, kBytes, kBytes, 1, kStream, kValue, sizeof(kValue)});
+  }
+  void copy_to(std::uint64_t to, std::uint64_t stream) {
+    post(CommandType::kCopy,
+         ipc::Copy{
+             Place::on_device(to, kBytes), Place::on_device(filled_, kBytes), {kBytes}, stream});
+  }
+  /// Another stream waits for kStream by an event, and the default one by its order.
+  void fill_and_destroy() {
+    fill();
+    record(kFilled);
+    post(CommandType::kStreamDestroy, ipc::IdCommand{kStream});
+    post(CommandType::kStreamWaitEvent, ipc::EventStream{kFilled, kUnordered});
+    copy_to(copied_unordered_, kUnordered);
+    post(CommandType::kEventRecord, ipc::EventStream{kCopied, kUnordered});
+    copy_to(copied_, ipc::kDefaultStream);
+  }
+  /// The engine does no fills, and sees no progress.
+  void lose_fills(bool loses) {
+    device_.lose_fills(loses);
+    device_.hide_progress(loses);
+  }
+  /// `next_too`: whether the next engine is no better.
+  void die_of_loss(bool next_too) {
+    const std::uint64_t taken = last_taken();
+    engine_->session.departure().freeze();
+    lose_fills(false);
+    die(taken);
+    lose_fills(next_too);
+    go_on();
+  }
+  void die_with_loss(const std::function<void()>& begin) {
+    lose_fills(true);
+    begin();
+    die_of_loss(false);
+  }
+  bool is_stream_in_book() {
+    return kept_.open_book()->has(book_kind(CommandType::kStreamCreate), kStream);
+  }
+  void expect_value(std::uint64_t address) {
+    std::vector<std::uint32_t> words(kBytes / sizeof(kValue));
+    copy(Place::on_host(words.data()), Place::on_device(address), kBytes);
+    EXPECT_EQ(words, std::vector<std::uint32_t>(words.size(), kValue));
+  }
+  /// Waits until all work is done. It was done in its order, and nothing is left of the stream.
+  void expect_all_done() {
+    EXPECT_EQ(async_error().message, "");
+    const auto waited =
+        client().call(CommandType::kSynchronize,
+                      ipc::bytes_of(ipc::Target{ipc::TargetKind::kSession, 0, 0}), {}, {});
+    EXPECT_TRUE(waited) << waited.error().message;
+    for (const std::uint64_t address : {filled_, copied_, copied_unordered_}) expect_value(address);
+    EXPECT_TRUE(is_reached(kFilled));
+    EXPECT_TRUE(is_reached(kCopied));
+    if (HasFailure()) return;
+    // The book hears of the stream's end on another thread.
+    while ((is_stream_in_book() || !kept_.open_book()->open().empty()) && client().check())
+      std::this_thread::yield();
+    expect_gone();
+    die_idle();
+    go_on();
+    expect_gone();
+  }
+  void expect_gone() {
+    EXPECT_EQ(async_error().message, "");
+    EXPECT_EQ(engine_->session.status().streams, 1u) << "the other one";
+    fill();
+    EXPECT_EQ(async_error().code, ErrorCode::kInvalidHandle);
+  }
+
+  std::uint64_t filled_ = 0, copied_ = 0, copied_unordered_ = 0;
+};
+
+TEST_F(DestroyedStreamTest, AStreamMayBeDestroyedBeforeItsWorkIsDone) {
+  die_with_loss([this] { fill_and_destroy(); });
+  expect_all_done();
+}
+
+TEST_F(DestroyedStreamTest, ItsWorkIsDoneAlsoIfTwoEnginesDie) {
+  lose_fills(true);
+  fill_and_destroy();
+  die_of_loss(true);
+  // Its row in the book is not that of the stream which is destroyed.
+  post(CommandType::kStreamCreate, ipc::StreamCreate{7, 0, 0, ipc::kNoProgress, 0});
+  EXPECT_EQ(async_error().message, "");
+  die_of_loss(false);
+  post(CommandType::kStreamDestroy, ipc::IdCommand{7});
+  expect_all_done();
+}
+
+TEST_F(DestroyedStreamTest, ADestructionThatHasWaitedComesAgain) {
+  die_with_loss([this] {
+    post(CommandType::kHostGate, ipc::HostGate{kTicket, kStream});
+    fill_and_destroy();
+    post(CommandType::kHostDone, ipc::IdCommand{kTicket});
+  });
+  expect_all_done();
+}
+
+TEST_F(DestroyedStreamTest, ADestructionThatWaitsWaitsAgain) {
+  die_with_loss([this] {
+    post(CommandType::kHostGate, ipc::HostGate{kTicket, kStream});
+    fill_and_destroy();
+  });
+  EXPECT_EQ(async_error().message, "");
+  EXPECT_TRUE(is_stream_in_book());
+  EXPECT_EQ(engine_->session.status().streams, 2u);
+  post(CommandType::kHostDone, ipc::IdCommand{kTicket});
+  expect_all_done();
+}
+
+TEST_F(DestroyedStreamTest, AnEngineMayDieBeforeItNotesThatTheDestructionIsDone) {
+  fill_and_destroy();
+  const std::uint64_t last = last_taken();
+  expect_all_done();
+  const ipc::IdCommand body{kStream};
+  const auto bytes = ipc::bytes_of(body);
+  const ipc::Command destruction{.header = {.bytes = 0,
+                                            .type = CommandType::kStreamDestroy,
+                                            .reply_slot = ipc::kNoReply,
+                                            .reply_sequence = 0,
+                                            .body_bytes = sizeof(body)},
+                                 .body = {bytes.begin(), bytes.end()}};
+  die_idle();
+  kept_.open_book()->write(last, Book::kNoStream, destruction, false);
+  go_on();
+  expect_gone();
+  EXPECT_TRUE(kept_.open_book()->open().empty());
 }
 
 /// Its memory is partly on the host.
