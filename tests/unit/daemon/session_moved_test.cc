@@ -231,6 +231,13 @@ class SessionMovedTest : public testing::Test {
     const auto done = call<ipc::MemoryInfoReply>(CommandType::kMemoryInfo, char{});
     return done ? client().take_async_error() : done.error();
   }
+  /// Waits until all work of the session is done.
+  void finish() {
+    const auto waited =
+        client().call(CommandType::kSynchronize,
+                      ipc::bytes_of(ipc::Target{ipc::TargetKind::kSession, 0, 0}), {}, {});
+    EXPECT_TRUE(waited) << waited.error().message;
+  }
   /// Waits until all commands were taken. Returns the position of the last one.
   std::uint64_t last_taken() {
     const std::uint64_t last = client().status().ring_tail.load();
@@ -785,10 +792,7 @@ class DestroyedStreamTest : public EventsMovedTest {
   /// Waits until all work is done. It was done in its order, and nothing is left of the stream.
   void expect_all_done() {
     EXPECT_EQ(async_error().message, "");
-    const auto waited =
-        client().call(CommandType::kSynchronize,
-                      ipc::bytes_of(ipc::Target{ipc::TargetKind::kSession, 0, 0}), {}, {});
-    EXPECT_TRUE(waited) << waited.error().message;
+    finish();
     for (const std::uint64_t address : {filled_, copied_, copied_unordered_}) expect_value(address);
     EXPECT_TRUE(is_reached(kFilled));
     EXPECT_TRUE(is_reached(kCopied));
@@ -884,6 +888,7 @@ class SwappedSessionTest : public SessionMovedTest {
   void use(std::uint64_t address, std::uint64_t bytes = 4) {
     post(CommandType::kFill,
          ipc::Fill{address, bytes, bytes, 1, ipc::kDefaultStream, 0, sizeof(std::uint32_t)});
+    finish();
     EXPECT_EQ(async_error().message, "");
   }
   SessionStatus status() { return engine_->session.status(); }
