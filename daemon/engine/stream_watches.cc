@@ -54,7 +54,9 @@ void StreamWatches::watch_later(LogicalStream& stream, Completer::Callback then)
 
 void StreamWatches::watch_streams_put_off() {
   for (std::size_t i = unwatched_.size(); i > 0; --i) {
-    if (!unwatched_[i - 1]->later.empty()) watch_cheaply(*unwatched_[i - 1]);
+    LogicalStream& stream = *unwatched_[i - 1];
+    // The lane's work is not on the stream; when it has ended the stream is watched.
+    if (!stream.later.empty() && stream.active_lanes.load() == 0) watch_cheaply(stream);
   }
 }
 

@@ -205,6 +205,24 @@ TEST_P(StreamWatchesTest, WatchesThatWerePutOffDoNotWaitForLaterWork) {
   wait_idle();
 }
 
+// Its device stream is reached at once, and the client would take the lane's kernel for done.
+TEST_P(StreamWatchesTest, AWatchThatWasPutOffWaitsForALaunchInALane) {
+  std::atomic<bool> called = false;
+  work();
+  watches_.watch_later(*stream_, [&](const Result<void>&) { called = true; });
+  stream_->active_lanes = 1;
+  watches_.work_submitted(*stream_, ++position_);
+  watches_.watch_put_off();
+  wait_idle();
+  EXPECT_TRUE(stream_->busy());
+  EXPECT_FALSE(called);
+  stream_->active_lanes = 0;
+  watches_.watch_put_off();
+  wait_idle();
+  EXPECT_FALSE(stream_->busy());
+  EXPECT_TRUE(called);
+}
+
 TEST_P(StreamWatchesTest, ALaterWatchComesAtOnceBehindWhatWasJustWatched) {
   std::atomic<bool> called = false;
   for (bool watched = false; !watched; watched = stream_->unwatched == 0) work();
