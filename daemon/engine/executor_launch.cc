@@ -325,10 +325,10 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
   if (in_lane) show_lane(client, grant);
   if (!done) {
     stream.refused = true;
+  } else if (*done != injector::Form::kSlice || grant.first + grant.count == shape.blocks) {
+    client.streams.work_submitted(stream, kernel.name);
   } else {
-    // A launch in slices counts once.
-    const bool last = *done != injector::Form::kSlice || grant.first + grant.count == shape.blocks;
-    client.streams.work_submitted(stream, last ? kernel.name : nullptr);
+    client.streams.piece_submitted(stream);
   }
   const bool native = done && *done == injector::Form::kNative;
   if (grant.repeats && native && plain && partition == device::kWholeDevice)

@@ -166,7 +166,6 @@ Result<void> StreamTable::launch_in_row(LogicalStream& stream, const device::Lau
 
 void StreamTable::work_submitted(LogicalStream& stream,
                                  const std::shared_ptr<const std::string>& kernel) {
-  ++total_submitted_;
   if (kernel) {
     if (const decltype(last_kernel_) newest{&stream, kernel.get()}; newest != last_kernel_) {
       const MutexLock lock(mutex_);
@@ -176,7 +175,13 @@ void StreamTable::work_submitted(LogicalStream& stream,
     stream.launches.fetch_add(1);
   }
   submitted_at_ = position_;
+  ++total_submitted_;
   watches_.work_submitted(stream, position_);
+}
+
+void StreamTable::piece_submitted(LogicalStream& stream) {
+  ++total_submitted_;
+  watches_.work_submitted(stream, stream.position.load());
 }
 
 Result<device::Stream> StreamTable::lane_stream(WorkerLane& lane) {

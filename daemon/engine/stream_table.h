@@ -70,11 +70,15 @@ class StreamTable {
   /// The command at `position` is about to be carried out.
   void begin_command(std::uint64_t position) { position_ = position; }
   std::uint64_t position() const { return position_; }
-  /// Counts a submitted piece of work. `kernel` is its name if it is a launch.
+  /// Counts a submitted piece of work, the last one of the present command. `kernel` is its name if
+  /// it is a launch.
   void work_submitted(LogicalStream& stream, const std::shared_ptr<const std::string>& kernel = {});
+  /// As work_submitted(), for a piece behind which the present command puts more: the command is
+  /// not done with it.
+  void piece_submitted(LogicalStream& stream);
   /// The present command puts no more work on `stream`.
   void end_command(LogicalStream& stream) { watches_.end_command(stream, position_); }
-  /// Whether the present command has put work on a stream.
+  /// Whether the present command has put all its work on a stream.
   bool command_submitted() const { return submitted_at_ == position_; }
   /// Pieces of work submitted on all streams.
   std::uint64_t total_submitted() const { return total_submitted_; }

@@ -34,8 +34,8 @@ class StreamWatches {
   /// Requires: no work has come yet.
   void publish(OnProgress tell) { on_progress_ = std::move(tell); }
 
-  /// Counts a piece of work that the command at `position` has just put on the stream or in its
-  /// row. A stream with many such pieces is watched.
+  /// Counts a piece of work that was just put on the stream or in its row. `position`: of the
+  /// newest command that has put all its work there. A stream with many such pieces is watched.
   void work_submitted(LogicalStream& stream, std::uint64_t position) {
     stream.submitted.fetch_add(1);
     stream.position.store(position);  // in this order: see reached()

@@ -117,6 +117,55 @@ TEST_P(RandomExecutorTest, EveryBlockRunsOnceAndInOrderWhateverIsDecided) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomExecutorTest, testing::Range(1u, 7u));
 
+/// Starts a slice of every launch as soon as nothing of its session runs.
+class SlicingPolicy : public scheduler::Policy {
+ public:
+  explicit SlicingPolicy(const scheduler::Machine& machine) : machine_(machine) {}
+
+  static constexpr std::uint64_t kSlice = 32;  // blocks
+
+  std::string_view name() const override { return "slicing"; }
+  void decide(const scheduler::View& view, scheduler::Decisions& decisions) override {
+    for (const scheduler::SessionView& session : view.sessions) {
+      if (!session.waiting || session.running.launches > 0) continue;
+      EXPECT_TRUE(session.waiting->slice_legal);
+      decisions.start.push_back({.session = session.id,
+                                 .form = Form::kSlice,
+                                 .placement = machine_.whole(),
+                                 .slice_blocks = kSlice});
+    }
+  }
+  void finished(const scheduler::Completion&) override {}
+
+ private:
+  const scheduler::Machine machine_;
+};
+
+TEST_F(ExecutorTest, ALaunchInSlicesIsDoneWhenItsLastSliceIs) {
+  start_with<SlicingPolicy>(std::move(*device::open_device("sim:sms=4")));
+  auto client = connect();
+  client->load();
+  constexpr std::uint32_t kStream = 7, kProgress = 3, kBlocks = 4 * SlicingPolicy::kSlice;
+  ASSERT_TRUE(client->channel->post(
+      ipc::CommandType::kStreamCreate,
+      ipc::bytes_of(ipc::StreamCreate{kStream, ipc::kStreamNonBlocking, 0, kProgress, 0})));
+  const std::uint64_t address = client->allocate(kBlocks * 4);
+  client->fill(0, address, kBlocks * 4);
+  client->synchronize();
+  for (std::uint32_t wanted = 1; wanted < 100; wanted = 3 * wanted + 1) {
+    ipc::PlaceNote note;
+    const Parameters parameters{address, 1, 2000};
+    ASSERT_TRUE(client->channel->post(
+        ipc::CommandType::kLaunch,
+        ipc::bytes_of(ipc::Launch{
+            1, kStream, {kBlocks, 1, 1}, {Client::kThreads, 1, 1}, 0, sizeof(parameters)}),
+        ipc::bytes_of(parameters), &note));
+    while (!client->channel->completed(kProgress, note.position)) std::this_thread::yield();
+    // The copy is on another stream, and does not wait for the launch.
+    EXPECT_EQ(client->read(address, kBlocks), std::vector<std::uint32_t>(kBlocks, wanted));
+  }
+}
+
 /// Starts everything natively, and knows its time well.
 class KnowingPolicy : public scheduler::Policy {
  public:
