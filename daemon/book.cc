@@ -1,8 +1,5 @@
 #include "daemon/book.h"
 
-#include <sys/mman.h>
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -27,29 +24,22 @@ Result<std::unique_ptr<Book>> Book::make() {
 }
 
 Result<std::unique_ptr<Book>> Book::from_fd(UniqueFd fd) {
-  struct stat found;
-  if (::fstat(fd.get(), &found) != 0 || found.st_size != sizeof(Shared))
-    return fail(ErrorCode::kProtocol, "a book of another size");
-  void* const memory =
-      ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
-  if (memory == MAP_FAILED) return fail_errno("mapping a session's book");
-  std::unique_ptr<Book> book(new Book(std::move(fd), static_cast<Shared*>(memory)));
+  auto region = ipc::map_shared_memory(fd.get(), sizeof(Shared), "a session's book");
+  if (!region) return std::unexpected(region.error());
+  std::unique_ptr<Book> book(new Book(std::move(fd), std::move(*region)));
   if (const auto read = book->log_.read(); !read) book->forbid(read.error().message);
   book->read_journal();
   return book;
 }
 
-Book::Book(UniqueFd fd, Shared* shared)
+Book::Book(UniqueFd fd, boost::interprocess::mapped_region region)
     : fd_(std::move(fd)),
-      shared_(shared),
-      log_(shared->log, fd_.get(), offsetof(Shared, log)),
+      region_(std::move(region)),
+      shared_(static_cast<Shared*>(region_.get_address())),
+      log_(shared_->log, fd_.get(), offsetof(Shared, log)),
       journal_pages_(fd_.get(), offsetof(Shared, journal)),
-      times_(shared->times, fd_.get(), offsetof(Shared, times), frozen_) {
+      times_(shared_->times, fd_.get(), offsetof(Shared, times), frozen_) {
   for (std::uint32_t row = kStreams; row-- > 1;) free_streams_.push_back(row);
-}
-
-Book::~Book() {
-  ::munmap(shared_, sizeof(Shared));
 }
 
 bool Book::is_blank() const {

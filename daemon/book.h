@@ -10,6 +10,7 @@
 #pragma once
 
 #include <atomic>
+#include <boost/interprocess/mapped_region.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -45,7 +46,6 @@ class Book {
   static Result<std::unique_ptr<Book>> from_fd(UniqueFd fd);
   Book(const Book&) = delete;
   Book& operator=(const Book&) = delete;
-  ~Book();
 
   int fd() const { return fd_.get(); }
   /// Whether no engine has written anything.
@@ -147,7 +147,7 @@ class Book {
     alignas(4096) EventTimes::Memory times;
   };
 
-  Book(UniqueFd fd, Shared* shared);
+  Book(UniqueFd fd, boost::interprocess::mapped_region region);
   void read_journal();
   JournalRecord* record_at(std::uint64_t position) const;
   bool is_done(const JournalRecord& record) const;
@@ -157,6 +157,7 @@ class Book {
   std::optional<std::uint64_t> put_record(const JournalRecord& record);
 
   const UniqueFd fd_;
+  const boost::interprocess::mapped_region region_;
   Shared* const shared_;
   BookLog log_;
   BookPages journal_pages_;

@@ -1,8 +1,5 @@
 #include "daemon/time_page.h"
 
-#include <sys/mman.h>
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <chrono>
 #include <span>
@@ -21,17 +18,9 @@ Result<std::unique_ptr<TimePage>> TimePage::make() {
 }
 
 Result<std::unique_ptr<TimePage>> TimePage::from_fd(UniqueFd fd) {
-  struct stat found;
-  if (::fstat(fd.get(), &found) != 0 || found.st_size != sizeof(Shared))
-    return fail(ErrorCode::kProtocol, "a page of device time of another size");
-  void* const memory =
-      ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
-  if (memory == MAP_FAILED) return fail_errno("mapping the page of device time");
-  return std::unique_ptr<TimePage>(new TimePage(std::move(fd), static_cast<Shared*>(memory)));
-}
-
-TimePage::~TimePage() {
-  ::munmap(shared_, sizeof(Shared));
+  auto region = ipc::map_shared_memory(fd.get(), sizeof(Shared), "the page of device time");
+  if (!region) return std::unexpected(region.error());
+  return std::unique_ptr<TimePage>(new TimePage(std::move(fd), std::move(*region)));
 }
 
 /// Null: nobody's slot is this.

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <boost/interprocess/mapped_region.hpp>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -30,7 +31,6 @@ class TimePage {
   static Result<std::unique_ptr<TimePage>> from_fd(UniqueFd fd);
   TimePage(const TimePage&) = delete;
   TimePage& operator=(const TimePage&) = delete;
-  ~TimePage();
 
   int fd() const { return fd_.get(); }
 
@@ -66,12 +66,16 @@ class TimePage {
   static_assert(sizeof(Shared) == 4096);
   static constexpr std::uint32_t kUses = 1, kHolds = 2;
 
-  TimePage(UniqueFd fd, Shared* shared) : fd_(std::move(fd)), shared_(shared) {}
+  TimePage(UniqueFd fd, boost::interprocess::mapped_region region)
+      : fd_(std::move(fd)),
+        region_(std::move(region)),
+        shared_(static_cast<Shared*>(region_.get_address())) {}
   Slot* slot_of(std::uint64_t engine) const;
   static void write(Slot& slot, const scheduler::ShownTime& shown);
   static scheduler::ShownTime read(const Slot& slot);
 
   const UniqueFd fd_;
+  const boost::interprocess::mapped_region region_;
   Shared* const shared_;
 };
 

@@ -1,11 +1,7 @@
 #include "ipc/segment.h"
 
-#include <sys/stat.h>
-
-#include <boost/interprocess/exceptions.hpp>
 #include <boost/interprocess/mapped_region.hpp>
 #include <new>
-#include <string_view>
 #include <utility>
 
 #include "ipc/shared_memory.h"
@@ -17,25 +13,8 @@ namespace bip = boost::interprocess;
 
 constexpr std::uint64_t kSegmentBytes = sizeof(SegmentLayout);
 
-/// Memory without a name, in the shape that Boost's mapped_region maps.
-class Unnamed {
- public:
-  explicit Unnamed(int fd) : fd_(fd) {}
-  bip::mapping_handle_t get_mapping_handle() const {
-    return bip::ipcdetail::mapping_handle_from_file_handle(fd_);
-  }
-  static bip::mode_t get_mode() { return bip::read_write; }
-
- private:
-  int fd_;
-};
-
 Result<bip::mapped_region> map(int fd) {
-  try {
-    return bip::mapped_region(Unnamed(fd), bip::read_write, 0, kSegmentBytes);
-  } catch (const bip::interprocess_exception& e) {
-    return fail(ErrorCode::kIo, std::string("mapping a shared segment: ") + e.what());
-  }
+  return map_shared_memory(fd, kSegmentBytes, "the shared segment");
 }
 
 }  // namespace
@@ -78,10 +57,6 @@ Result<Segment> Segment::create(const DeviceInfo& device, std::uint64_t memory_l
 }
 
 Result<Segment> Segment::from_fd(UniqueFd fd, bool keeps_fd) {
-  struct stat info {};
-  if (::fstat(fd.get(), &info) != 0) return fail_errno("shared segment");
-  if (static_cast<std::uint64_t>(info.st_size) != kSegmentBytes)
-    return fail(ErrorCode::kProtocol, "the shared segment is not of this version's size");
   auto region = map(fd.get());
   if (!region) return std::unexpected(region.error());
   Segment segment;

@@ -3,7 +3,9 @@
 // other side. Thread: any.
 #pragma once
 
+#include <boost/interprocess/mapped_region.hpp>
 #include <cstdint>
+#include <string_view>
 
 #include "base/result.h"
 #include "base/unique_fd.h"
@@ -19,5 +21,10 @@ Result<UniqueFd> make_shared_memory(const char* name, std::uint64_t bytes);
 
 /// Takes the pages of these bytes now. Errors: kOutOfMemory when there are not so many.
 Result<void> populate(int fd, std::uint64_t offset, std::uint64_t bytes);
+
+/// Maps all of it for reading and writing. `what` names it in messages. Errors: kProtocol when it
+/// is not of `bytes`; kIo.
+Result<boost::interprocess::mapped_region> map_shared_memory(int fd, std::uint64_t bytes,
+                                                             std::string_view what);
 
 }  // namespace slate::ipc
