@@ -9,8 +9,11 @@ void StreamWatches::end_command(LogicalStream& stream, std::uint64_t position) {
   if (!stream.busy() && on_progress_) on_progress_(stream, position);
 }
 
-void StreamWatches::watch_cheaply(LogicalStream& stream) {
-  const auto watched = watch(stream, {}, Completer::Notice::kCheap);
+/// Not while a launch of it is in a lane, whose work is not on the stream. It stays in unwatched_
+/// then, and is watched when the lane has ended.
+void StreamWatches::watch_outside_lanes(LogicalStream& stream, Completer::Notice notice) {
+  if (stream.active_lanes.load() > 0) return;
+  const auto watched = watch(stream, {}, notice);
   if (!watched) on_fault_(watched.error());
 }
 
@@ -49,14 +52,14 @@ void StreamWatches::watch_later(LogicalStream& stream, Completer::Callback then)
   stream.later.push_back(std::move(then));
   ++put_off_;
   // Its last work may have been watched a moment ago, and no watch would follow.
-  if (stream.unwatched == 0 || stream.later.size() == kMostLater) watch_cheaply(stream);
+  if (stream.unwatched == 0 || stream.later.size() >= kMostLater)
+    watch_outside_lanes(stream, Completer::Notice::kCheap);
 }
 
 void StreamWatches::watch_streams_put_off() {
   for (std::size_t i = unwatched_.size(); i > 0; --i) {
     LogicalStream& stream = *unwatched_[i - 1];
-    // The lane's work is not on the stream; when it has ended the stream is watched.
-    if (!stream.later.empty() && stream.active_lanes.load() == 0) watch_cheaply(stream);
+    if (!stream.later.empty()) watch_outside_lanes(stream, Completer::Notice::kCheap);
   }
 }
 
@@ -69,12 +72,10 @@ void StreamWatches::watch_event(LogicalStream& stream, std::shared_ptr<SharedEve
 void StreamWatches::watch_all(Watched which) {
   for (std::size_t i = unwatched_.size(); i > 0; --i) {
     LogicalStream& stream = *unwatched_[i - 1];
-    // The lane's work is not on the stream; when it has ended the stream is watched.
-    if (stream.active_lanes.load() > 0) continue;
     if (which == Watched::kDue && stream.watches.load() > 0) {
       rows_.submit(stream);
-    } else if (const auto watched = watch(stream); !watched) {
-      on_fault_(watched.error());
+    } else {
+      watch_outside_lanes(stream, Completer::Notice::kSoon);
     }
   }
 }

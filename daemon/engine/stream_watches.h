@@ -45,8 +45,7 @@ class StreamWatches {
   /// Watches the stream if much work is behind its last watch. To be called when a full row was
   /// submitted.
   void watch_now_and_then(LogicalStream& stream) {
-    if (stream.unwatched >= kMostUnwatched && stream.active_lanes.load() == 0)
-      watch_cheaply(stream);
+    if (stream.unwatched >= kMostUnwatched) watch_outside_lanes(stream, Completer::Notice::kCheap);
   }
   /// The command at `position` puts no more work on `stream`.
   void end_command(LogicalStream& stream, std::uint64_t position);
@@ -96,7 +95,7 @@ class StreamWatches {
     std::uint64_t submitted, launches, position;
   };
 
-  void watch_cheaply(LogicalStream& stream);
+  void watch_outside_lanes(LogicalStream& stream, Completer::Notice notice);
   void watch_streams_put_off();
   Completer::Callback begin(LogicalStream& stream, Completer::Callback then,
                             const EventTimes::Place& place = {});

@@ -206,21 +206,25 @@ TEST_P(StreamWatchesTest, WatchesThatWerePutOffDoNotWaitForLaterWork) {
 }
 
 // Its device stream is reached at once, and the client would take the lane's kernel for done.
-TEST_P(StreamWatchesTest, AWatchThatWasPutOffWaitsForALaunchInALane) {
-  std::atomic<bool> called = false;
+TEST_P(StreamWatchesTest, WatchesThatWerePutOffWaitForALaunchInALane) {
+  std::atomic<std::size_t> called = 0;
+  const auto call_later = [&] {
+    watches_.watch_later(*stream_, [&](const Result<void>&) { ++called; });
+  };
   work();
-  watches_.watch_later(*stream_, [&](const Result<void>&) { called = true; });
+  call_later();
   stream_->active_lanes = 1;
   watches_.work_submitted(*stream_, ++position_);
   watches_.watch_put_off();
+  for (std::size_t i = 0; i < StreamWatches::kMostLater; ++i) call_later();
   wait_idle();
   EXPECT_TRUE(stream_->busy());
-  EXPECT_FALSE(called);
+  EXPECT_EQ(called, 0u);
   stream_->active_lanes = 0;
   watches_.watch_put_off();
   wait_idle();
   EXPECT_FALSE(stream_->busy());
-  EXPECT_TRUE(called);
+  EXPECT_EQ(called, StreamWatches::kMostLater + 1);
 }
 
 TEST_P(StreamWatchesTest, ALaterWatchComesAtOnceBehindWhatWasJustWatched) {
