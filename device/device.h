@@ -173,11 +173,12 @@ class Device {
   /// Addresses to wish for: with them, what a session has in one process is likely to be free in
   /// another one. 0: none.
   struct Window {
-    Address reservation = 0;  // for reserve_at()
-    Address host = 0;         // for map_host(); the next kHostWindowBytes are the session's
+    AddressRange reservation{};  // for reserve_at()
+    Address host = 0;            // for map_host(); the next kHostWindowBytes are the session's
   };
   static constexpr std::uint64_t kHostWindowBytes = std::uint64_t{8} << 30;
-  virtual Window window_of(std::uint64_t /*session*/) const { return {}; }
+  /// `most`: bytes of memory that a session may have, the same number for all sessions.
+  virtual Window window_of(std::uint64_t /*session*/, std::uint64_t /*most*/) const { return {}; }
   /// Granularity in bytes: addresses and sizes of all ranges below are multiples of it.
   virtual std::uint64_t granularity() const = 0;
   /// Reserves addresses without memory. Returns the first one.

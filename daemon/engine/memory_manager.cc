@@ -27,22 +27,26 @@ constexpr std::uint64_t kArenaPerLimit = 4;
 
 Result<std::unique_ptr<MemoryManager>> MemoryManager::make(
     device::Device& device, std::uint64_t limit, std::unique_ptr<MemoryLedger::Account> account,
-    MemoryNotes* notes, device::Address wished, std::unique_ptr<SegmentBacking> backing) {
+    MemoryNotes* notes, device::AddressRange wished, std::unique_ptr<SegmentBacking> backing) {
   const std::uint64_t capped = most(device, limit, backing.get());
   std::unique_ptr<MemoryManager> manager(
       new MemoryManager(device, capped, std::move(account), notes, std::move(backing)));
   manager->granularity_ = device.granularity();
   const std::uint64_t base =
       std::max(round_up(capped, manager->granularity_), manager->granularity_);
-  Result<device::Address> reserved;
-  for (std::uint64_t factor = kArenaPerLimit; factor > 0; factor /= 2) {
-    reserved = device.reserve_at(base * factor, 0, wished);
-    if (!reserved) continue;
-    manager->arena_ = {*reserved, base * factor};
-    if (notes != nullptr) notes->arena(manager->arena_);
-    return manager;
+  std::uint64_t bytes = base * kArenaPerLimit;
+  // Beyond it lie the addresses of another session.
+  if (wished.bytes != 0) bytes = std::max(base, std::min(bytes, wished.bytes));
+  for (;;) {
+    const auto reserved = device.reserve_at(bytes, 0, wished.base);
+    if (reserved) {
+      manager->arena_ = {*reserved, bytes};
+      if (notes != nullptr) notes->arena(manager->arena_);
+      return manager;
+    }
+    if (bytes == base) return std::unexpected(reserved.error());
+    bytes = std::max(base, round_up(bytes / 2, manager->granularity_));
   }
-  return std::unexpected(reserved.error());
 }
 
 Result<std::unique_ptr<MemoryManager>> MemoryManager::make_again(

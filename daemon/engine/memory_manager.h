@@ -68,12 +68,12 @@ class MemoryManager {
 
   /// Reserves the arena. `limit`: the most bytes that may be charged. `account`: what is charged is
   /// taken from it, too; null: from none. `notes`: see there; called until release(); null: none.
-  /// `wished`: an address for the arena; 0: none. `backing`: what is behind segments; null: always
-  /// memory of the device.
+  /// `wished`: where the arena is to lie; empty: anywhere. `backing`: what is behind segments;
+  /// null: always memory of the device.
   static Result<std::unique_ptr<MemoryManager>> make(
       device::Device& device, std::uint64_t limit,
       std::unique_ptr<MemoryLedger::Account> account = nullptr, MemoryNotes* notes = nullptr,
-      device::Address wished = 0, std::unique_ptr<SegmentBacking> backing = nullptr);
+      device::AddressRange wished = {}, std::unique_ptr<SegmentBacking> backing = nullptr);
   /// Makes the memory of another engine's manager again, at the same addresses and with its
   /// contents. Errors: kUnavailable when the addresses are taken, or when some of it is on the host
   /// and there is no `backing`; those of Device::map_exported().

@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/sizes.h"
 #include "device/cuda/cuda_device_impl.h"
 #include "device/cuda/driver_cache.h"
 #include "device/cuda/image.h"
@@ -107,11 +108,13 @@ void CudaDevice::unregister_host(void* memory) {
 }
 
 // Where neither the driver nor programs put anything by themselves.
-device::Device::Window CudaDevice::window_of(std::uint64_t session) const {
+device::Device::Window CudaDevice::window_of(std::uint64_t session, std::uint64_t most) const {
   constexpr device::Address kReservations = 0x2000'0000'0000, kHost = 0x5000'0000'0000;
-  constexpr std::uint64_t kReserved = std::uint64_t{512} << 30, kSlots = 48;
+  constexpr std::uint64_t kAll = 0x1800'0000'0000;  // bytes from kReservations on
+  constexpr std::uint64_t kUsual = std::uint64_t{512} << 30;
   constexpr std::uint64_t kHostSlots = 2048;
-  return {.reservation = kReservations + session % kSlots * kReserved,
+  const std::uint64_t bytes = std::min(kAll, std::max(round_up(most, granularity()), kUsual));
+  return {.reservation = {kReservations + session % (kAll / bytes) * bytes, bytes},
           .host = kHost + session % kHostSlots * kHostWindowBytes};
 }
 

@@ -43,7 +43,7 @@ class CudaDevice final : public device::Device {
   const DeviceInfo& info() const override { return context_->info(); }
   Result<std::uint64_t> free_memory() override;
   std::uint64_t own_bytes() const override { return context_->own_bytes(); }
-  Window window_of(std::uint64_t session) const override;
+  Window window_of(std::uint64_t session, std::uint64_t most) const override;
   bool stops_when_lost() const override { return true; }
   bool lost() const override { return context_->lost(); }
 

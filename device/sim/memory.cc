@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/sizes.h"
 
 namespace slate::sim {
 namespace {
@@ -126,13 +127,14 @@ Result<std::uint16_t> Memory::unused_tag() {
   return fail(ErrorCode::kLimit, "sim: too many address reservations");
 }
 
-device::Device::Window Memory::window_of(std::uint64_t session) const {
+device::Device::Window Memory::window_of(std::uint64_t session, std::uint64_t most) const {
   constexpr std::uint64_t kHost = device::Device::kHostWindowBytes;
-  const std::uint64_t reserved = std::max(kHost, 4 * capacity_), stride = reserved + kHost;
+  const std::uint64_t reserved = std::max(kHost, round_up(4 * most, kChunkBytes));
+  const std::uint64_t stride = reserved + kHost;
   const std::uint64_t slots = space_bytes_ / 2 / stride;
   if (slots == 0) return {};
   const Address base = space_base_ + space_bytes_ / 2 + session % slots * stride;
-  return {.reservation = base, .host = base + reserved};
+  return {.reservation = {base, reserved}, .host = base + reserved};
 }
 
 Result<Address> Memory::reserve(std::uint64_t bytes, Address least, std::uint64_t align) {

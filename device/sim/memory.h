@@ -88,7 +88,7 @@ class Memory {
 
   /// As in device::Device: in the upper half of the space, so that what is reserved without a wish
   /// is not in the way.
-  device::Device::Window window_of(std::uint64_t session) const;
+  device::Device::Window window_of(std::uint64_t session, std::uint64_t most) const;
   /// Reserves addresses not below `least`, from a multiple of `align` on. Errors: kInvalidValue for
   /// a size that is 0 or no multiple of kChunkBytes; kOutOfMemory when the address space is used
   /// up.

@@ -27,7 +27,9 @@ class SimDevice final : public device::Device {
 
   const DeviceInfo& info() const override { return info_; }
   Result<std::uint64_t> free_memory() override;
-  Window window_of(std::uint64_t session) const override { return memory_->window_of(session); }
+  Window window_of(std::uint64_t session, std::uint64_t most) const override {
+    return memory_->window_of(session, most);
+  }
   bool lost() const override { return streams_.lost(); }
 
   std::uint64_t granularity() const override { return kChunkBytes; }

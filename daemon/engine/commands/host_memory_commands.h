@@ -21,7 +21,7 @@ class HostMemoryCommands {
       : context_(context),
         account_(std::move(account)),
         blocks_(context.device, HostBlocks::default_limit(), account_.get(), std::move(send),
-                notes_of(context.book), context.device.window_of(context.session).host) {}
+                notes_of(context.book), context.window().host) {}
 
   Result<void> on(const Call<ipc::CommandType::kHostAllocate>& call);
   Result<void> on(const Call<ipc::CommandType::kHostMapped>& call);

@@ -13,7 +13,7 @@ Result<void> MemoryCommands::start(std::uint64_t limit,
   wait_ = wait;
   auto manager =
       MemoryManager::make(context_.device, limit, std::move(account), context_.book.get(),
-                          context_.device.window_of(context_.session).reservation, make_backing());
+                          context_.window().reservation, make_backing());
   if (!manager) return std::unexpected(manager.error());
   set_up(std::move(*manager));
   return {};

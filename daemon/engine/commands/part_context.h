@@ -50,6 +50,11 @@ struct PartContext {
   Residency* residency = nullptr;     // null: all memory is on the device
   Residency::TenantSpec tenant = {};  // the session's, as the residency sees it
 
+  /// Addresses to wish for.
+  device::Device::Window window() const {
+    const std::uint64_t swap = residency == nullptr ? 0 : residency->settings().swap;
+    return device.window_of(session, device.info().total_memory + swap);
+  }
   /// The client is about to hear that the work up to this command is done, or, if it has violated
   /// the fence, of that. `time_row`: of the event that the command has recorded. Its time comes
   /// first, as the engine may die in between.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "gpu_fixture.h"
 
@@ -117,13 +118,17 @@ TEST_F(GpuMemoryTest, ExportedMemoryOutlivesItsMapping) {
 }
 
 TEST_F(GpuMemoryTest, AddressesInASessionsWindowAreGranted) {
-  const std::uint64_t bytes = std::uint64_t{320} << 30;
-  for (const std::uint64_t session : {1, 2, 47, 48}) {
-    const auto window = device_->window_of(session);
-    const auto base = device_->reserve_at(bytes, 0, window.reservation);
-    ASSERT_TRUE(base) << base.error().message;
-    EXPECT_EQ(*base, window.reservation) << session;
-    device_->unreserve({.base = *base, .bytes = bytes});
+  std::vector<AddressRange> reserved;
+  for (const std::uint64_t most : {device_->info().total_memory, std::uint64_t{2} << 40}) {
+    for (const std::uint64_t session : {1, 2, 7, 11}) {
+      const auto window = device_->window_of(session, most).reservation;
+      EXPECT_GE(window.bytes, most);
+      const auto base = device_->reserve_at(window.bytes, 0, window.base);
+      ASSERT_TRUE(base) << base.error().message;
+      EXPECT_EQ(*base, window.base) << session;
+      reserved.push_back({.base = *base, .bytes = window.bytes});
+    }
+    for (const AddressRange range : std::exchange(reserved, {})) device_->unreserve(range);
   }
 }
 

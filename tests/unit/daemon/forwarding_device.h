@@ -22,7 +22,9 @@ class ForwardingDevice : public device::Device {
   Result<std::uint64_t> free_memory() override { return inner_->free_memory(); }
   std::uint64_t own_bytes() const override { return inner_->own_bytes(); }
   bool lost() const override { return inner_->lost(); }
-  Window window_of(std::uint64_t session) const override { return inner_->window_of(session); }
+  Window window_of(std::uint64_t session, std::uint64_t most) const override {
+    return inner_->window_of(session, most);
+  }
   std::uint64_t granularity() const override { return inner_->granularity(); }
   Result<device::Address> reserve(std::uint64_t bytes) override { return inner_->reserve(bytes); }
   Result<device::Address> reserve_at(std::uint64_t bytes, std::uint64_t align,

@@ -37,6 +37,25 @@ TEST_F(MemoryManagerTest, NothingIsMappedBeforeTheFirstAllocation) {
   EXPECT_EQ(memory_->charged(), 0u);
 }
 
+TEST(ArenaTest, LeavesTheAddressesOfOtherSessions) {
+  const auto device = *device::open_device("sim:sms=2,memory=128M");
+  const device::Address base = device->window_of(1, 128 * kMiB).reservation.base;
+  const device::AddressRange first{base, 192 * kMiB}, second{first.base + first.bytes, 64 * kMiB};
+  const auto arena_in = [&](const device::AddressRange& wished) {
+    const auto memory = *MemoryManager::make(*device, 128 * kMiB, nullptr, nullptr, wished);
+    const device::AddressRange arena = memory->arena();
+    memory->release();
+    return arena;
+  };
+  const auto held = *MemoryManager::make(*device, 128 * kMiB, nullptr, nullptr, first);
+  EXPECT_EQ(held->arena().base, first.base);
+  EXPECT_EQ(held->arena().bytes, first.bytes) << "as much as there is";
+  EXPECT_EQ(arena_in(second).base, second.base);
+  EXPECT_EQ(arena_in(second).bytes, 128 * kMiB) << "no less than the limit";
+  held->release();
+  EXPECT_EQ(arena_in({base, 4096 * kMiB}).bytes, 512 * kMiB);
+}
+
 TEST_F(MemoryManagerTest, AllocationsAreAlignedAndApart) {
   device::Address last = 0;
   for (const std::uint64_t bytes : {1u, 511u, 512u, 513u, 4096u}) {

@@ -991,7 +991,7 @@ class ManagerWithSwapTest : public SegmentBackingTest {
 };
 
 TEST_F(ManagerWithSwapTest, AllocationsMayBeLargerThanTheDeviceTogether) {
-  auto memory = *MemoryManager::make(device_, 64 * kMiB, nullptr, nullptr, 0, backing());
+  auto memory = *MemoryManager::make(device_, 64 * kMiB, nullptr, nullptr, {}, backing());
   std::vector<Address> all;
   for (int i = 0; i < 3; ++i) {
     const auto address = memory->allocate(kCapacity);
@@ -1018,7 +1018,7 @@ TEST_F(ManagerWithSwapTest, AllocationsMayBeLargerThanTheDeviceTogether) {
 }
 
 TEST_F(ManagerWithSwapTest, ReleaseGivesBackWhatWasMoved) {
-  auto memory = *MemoryManager::make(device_, 64 * kMiB, nullptr, nullptr, 0, backing());
+  auto memory = *MemoryManager::make(device_, 64 * kMiB, nullptr, nullptr, {}, backing());
   for (const std::uint64_t bytes : {std::uint64_t{1000}, kCapacity, kCapacity})
     ASSERT_TRUE(memory->allocate(bytes));
   ASSERT_TRUE(memory->backing()->move_out(kAllOfIt, {}));
@@ -1027,7 +1027,7 @@ TEST_F(ManagerWithSwapTest, ReleaseGivesBackWhatWasMoved) {
 }
 
 TEST_F(ManagerWithSwapTest, KeptMemoryStaysOnTheDeviceUntilItIsLetGoOf) {
-  auto memory = *MemoryManager::make(device_, 64 * kMiB, nullptr, nullptr, 0, backing());
+  auto memory = *MemoryManager::make(device_, 64 * kMiB, nullptr, nullptr, {}, backing());
   const auto kept = *memory->allocate(4 * kMiB);
   ASSERT_TRUE(memory->keep(kept));
   fill(kept, 4 * kMiB, 1);
@@ -1040,7 +1040,7 @@ TEST_F(ManagerWithSwapTest, KeptMemoryStaysOnTheDeviceUntilItIsLetGoOf) {
 
 TEST_F(ManagerWithSwapTest, OfferedMemoryStaysThoughNobodyHasOpenedItYet) {
   const std::shared_ptr<MemoryManager> memory =
-      *MemoryManager::make(device_, 64 * kMiB, nullptr, nullptr, 0, backing());
+      *MemoryManager::make(device_, 64 * kMiB, nullptr, nullptr, {}, backing());
   const auto offered = *memory->allocate(4 * kMiB);
   Exports exports;
   const auto handle = exports.offer(1, 7, memory, offered);
@@ -1054,7 +1054,7 @@ TEST_F(ManagerWithSwapTest, OfferedMemoryStaysThoughNobodyHasOpenedItYet) {
 }
 
 TEST_F(ManagerWithSwapTest, AnyThreadMaySeeWhereTheMemoryIsWhileItMoves) {
-  auto memory = *MemoryManager::make(device_, 64 * kMiB, nullptr, nullptr, 0, backing());
+  auto memory = *MemoryManager::make(device_, 64 * kMiB, nullptr, nullptr, {}, backing());
   ASSERT_TRUE(memory->allocate(8 * kMiB));
   SegmentBacking& moved = *memory->backing();
   std::atomic<bool> ends{false};
