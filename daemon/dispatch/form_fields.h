@@ -36,7 +36,7 @@ void fields(Archive& archive, BoundClaim& claim) {
 
 template <typename Archive>
 void fields(Archive& archive, AccessBounds& bounds) {
-  archive(bounds.steps, bounds.claims);
+  archive(bounds.steps, bounds.claims, bounds.constants);
 }
 
 template <typename Archive>

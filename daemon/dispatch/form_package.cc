@@ -5,7 +5,7 @@
 namespace slate::daemon {
 namespace {
 
-constexpr std::uint32_t kVersion = 0x5f460006;  // bytes of an earlier version begin otherwise
+constexpr std::uint32_t kVersion = 0x5f460007;  // bytes of an earlier version begin otherwise
 
 }  // namespace
 

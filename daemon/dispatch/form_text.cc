@@ -77,6 +77,8 @@ bool is_sound(const FormText& text, const FormRequest& request) {
          std::ranges::all_of(analysis.reach.memory,
                              [](const auto& memory) { return is_sound(memory); }) &&
          text.bounds.steps.size() <= kMostBounds && text.bounds.claims.size() <= kMostBounds &&
+         std::ranges::all_of(text.bounds.constants,
+                             [&](std::uint32_t row) { return row < text.variables.size(); }) &&
          std::ranges::all_of(forms.work, [&](const injector::Work& work) {
            return is_number(work.flops) && is_number(work.bytes) && is_number(work.instructions);
          });

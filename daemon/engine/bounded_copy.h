@@ -2,8 +2,10 @@
 // (injector/fence/access_bounds.h). Thread: the session's.
 #pragma once
 
+#include <memory>
 #include <utility>
 
+#include "daemon/engine/constant_copies.h"
 #include "device/device.h"
 #include "injector/fence/bound_answers.h"
 
@@ -11,10 +13,14 @@ namespace slate::daemon {
 
 class BoundedCopy {
  public:
-  BoundedCopy(device::Function function, injector::AccessBounds bounds)
-      : function_(function), answers_(std::move(bounds)) {}
+  /// `constants`: its own; null: it has none.
+  BoundedCopy(device::Function function, injector::AccessBounds bounds,
+              std::shared_ptr<OwnConstantSet> constants = nullptr)
+      : function_(function), answers_(std::move(bounds)), constants_(std::move(constants)) {}
 
   device::Function function() const { return function_; }
+  /// They have to be current for a launch that it stands in for. May be null.
+  OwnConstantSet* constants() const { return constants_.get(); }
 
   /// Whether it may stand in for the kernel in this launch.
   bool serves(const injector::LaunchValues& launch) { return answers_.hold(launch); }
@@ -22,6 +28,7 @@ class BoundedCopy {
  private:
   const device::Function function_;
   injector::BoundAnswers answers_;
+  const std::shared_ptr<OwnConstantSet> constants_;
 };
 
 }  // namespace slate::daemon

@@ -7,6 +7,7 @@
 #include "base/user_log.h"
 #include "daemon/engine/made_modules.h"
 #include "injector/fence/member_text.h"
+#include "injector/fence/own_constants.h"
 
 namespace slate::daemon {
 
@@ -87,12 +88,36 @@ Result<FencedKernels::Fenced> FencedKernels::make(const FunctionRecord& kernel,
     const auto needs = device_.function_info(*copy);
     if (!needs) return std::unexpected(needs.error());
     fenced.info.local_bytes = std::max(fenced.info.local_bytes, needs->local_bytes);
-    fenced.bounded = std::make_shared<BoundedCopy>(*copy, made->bounds);
+    auto constants = constants_of(*made, *module, own);
+    if (!constants) return std::unexpected(constants.error());
+    fenced.bounded = std::make_shared<BoundedCopy>(*copy, made->bounds, std::move(*constants));
   }
+  fenced.may_write_constants = made->forms.analysis.reach.may_write_constants();
   if (maker_->wants_forms()) fenced.form_progress = FormProgress::kNew;
   if (const auto told = tell(fenced, *module, *made, own); !told)
     return std::unexpected(told.error());
   return result;
+}
+
+/// Of the bounded copy in `module`; null if it has none.
+Result<std::shared_ptr<OwnConstantSet>> FencedKernels::constants_of(const MadeForms& made,
+                                                                    device::Module module,
+                                                                    device::Module own) {
+  if (made.bounds.constants.empty()) return nullptr;
+  auto set = std::make_shared<OwnConstantSet>();
+  for (const std::uint32_t row : made.bounds.constants) {
+    if (row >= made.variables.size())
+      return fail(ErrorCode::kInternal, "a bounded copy has a constant that there is not");
+    const auto program = device_.find_global(own, made.variables[row]);
+    if (!program) return std::unexpected(program.error());
+    const auto copy = device_.find_global(module, injector::own_constant(row));
+    if (!copy) return std::unexpected(copy.error());
+    if (copy->bytes != program->bytes)
+      return fail(ErrorCode::kInternal, "a bounded copy has a constant of another size");
+    set->pairs.push_back({.program = *program, .own = copy->base});
+  }
+  fence_->constants().watch(set);
+  return set;
 }
 
 Result<void> FencedKernels::tell(const FunctionRecord& kernel, device::Module module,

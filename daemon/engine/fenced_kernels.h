@@ -59,6 +59,9 @@ class FencedKernels {
   Result<Fenced> make(const FunctionRecord& kernel, const std::shared_ptr<const FormSource>& source,
                       device::Module own, const LaunchOf& launch);
 
+  Result<std::shared_ptr<OwnConstantSet>> constants_of(const MadeForms& made, device::Module module,
+                                                       device::Module own);
+
   device::Device& device_;
   FormMaker* const maker_;  // null: no kernel has a source
   LoadedModules& loaded_;

@@ -73,6 +73,7 @@ struct FunctionRecord {
   device::Module form_module{};                  // module of the forms; 0: none
   bool is_fenced = false;                        // whether `function` and the forms are
   std::shared_ptr<BoundedCopy> bounded;          // of a fenced kernel; null: none
+  bool may_write_constants = true;               // as Reach::may_write_constants()
   const injector::KernelForms* forms = nullptr;  // forms of `made`; null: none
   FormFunction worker, compact_worker, slice, profile;
   bool reason_told = false;  // whether the log says why the chosen form is not possible

@@ -19,6 +19,7 @@
 
 #include "base/mutex.h"
 #include "base/result.h"
+#include "daemon/engine/constant_copies.h"
 #include "daemon/engine/fence_memory.h"
 #include "daemon/engine/memory_manager.h"
 #include "device/device.h"
@@ -50,6 +51,9 @@ class SessionFence : private FenceMemory::Listener {
   bool lets_unfenced_run() const { return memory_->lets_unfenced_run(); }
   /// As FenceMemory::moves_unfenced().
   bool moves_unfenced() const { return memory_ != nullptr && memory_->moves_unfenced(); }
+
+  /// Of what is behind the fence.
+  ConstantCopies& constants() { return constants_; }
 
   /// A module behind the fence was loaded, whose constants lie at `constants`. Errors: those of
   /// FenceMemory::take(). Requires: is_on().
@@ -117,6 +121,7 @@ class SessionFence : private FenceMemory::Listener {
   std::string where(const injector::FenceRecord& record) const SLATE_REQUIRES(mutex_);
 
   const std::shared_ptr<FenceMemory> memory_;
+  ConstantCopies constants_;
   std::optional<FenceMemory::Slot> slot_;                 // from the first module on
   std::atomic<injector::FenceRecord*> watched_{nullptr};  // the slot's record, for all threads
   mutable Mutex mutex_;

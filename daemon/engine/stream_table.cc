@@ -240,6 +240,13 @@ Result<void> StreamTable::wait_for_all(device::Stream later) {
   return {};
 }
 
+bool StreamTable::others_are_idle(const LogicalStream& stream) const {
+  const auto is_idle = [&stream](const auto& other) {
+    return other.get() == &stream || !other->busy();
+  };
+  return is_idle(default_) && std::ranges::all_of(others_, is_idle);
+}
+
 std::vector<LogicalStream*> StreamTable::unfinished(const LogicalStream* target) {
   rows_.submit_all();
   std::vector<LogicalStream*> result;

@@ -83,6 +83,8 @@ class StreamTable {
   /// Pieces of work submitted on all streams.
   std::uint64_t total_submitted() const { return total_submitted_; }
 
+  /// Whether no stream but this one has unfinished work.
+  bool others_are_idle(const LogicalStream& stream) const;
   /// The streams with unfinished work that a wait for `target` waits for: itself; for the default
   /// stream also the blocking ones; for null all.
   std::vector<LogicalStream*> unfinished(const LogicalStream* target);

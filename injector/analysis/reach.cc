@@ -298,6 +298,14 @@ bool Reach::is_closed() const {
          line(Effect::kLaunches) == 0 && line(Effect::kUnknownInstruction) == 0;
 }
 
+bool Reach::may_write_constants() const {
+  return !is_closed() || std::ranges::any_of(memory, [](const ReachedMemory& one) {
+    const bool is_written = one.written != 0 || one.atomic != 0;
+    return is_written &&
+           (one.kind == Kind::kUnknown || (one.kind == Kind::kVariable && one.is_constant));
+  });
+}
+
 bool Reach::from_arguments() const {
   return is_closed() && std::ranges::none_of(memory, [](const ReachedMemory& one) {
            return one.kind == Kind::kUnknown && !one.is_constant;

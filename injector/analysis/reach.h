@@ -88,6 +88,8 @@ struct Reach {
   void add(Effect effect, std::uint32_t line);
   /// Whether all that the kernel does to memory is in `memory`.
   bool is_closed() const;
+  /// Whether it may write a constant of some module, other than by a pointer among its parameters.
+  bool may_write_constants() const;
   /// Whether all addresses are computed from the kernel's parameters and its module's variables.
   bool from_arguments() const;
 };

@@ -75,6 +75,9 @@ struct BoundClaim {
 struct AccessBounds {
   std::vector<BoundStep> steps;
   std::vector<BoundClaim> claims;  // none: no access needs fewer checks
+  /// Rows of the table of variables, rising: constants of which the copy has its own
+  /// (own_constants.h). What is in them has to be what is in the program's.
+  std::vector<std::uint32_t> constants{};
 };
 
 /// What the host knows of a launch.

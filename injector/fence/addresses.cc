@@ -366,13 +366,14 @@ Residue Addresses::residue(const Place& place) const {
   return sum(*base, of_number(static_cast<std::uint64_t>(place.offset)));
 }
 
-std::optional<std::uint64_t> Addresses::table_row(const Instruction& instruction) const {
+std::optional<std::uint64_t> table_row(const Instruction& instruction,
+                                       std::span<const TabledVariable> tabled) {
   const auto& operands = instruction.operands;
   const bool is_load = instruction.opcode == "ld" && instruction.has("const") &&
                        operands.size() == 2 && operands[1].parts.size() == 1 &&
                        operands[1].parts[0].text == kVariableTable;
-  const auto row = is_load ? static_cast<std::uint64_t>(operands[1].integer) / 8 : tabled_.size();
-  return row < tabled_.size() ? std::optional(row) : std::nullopt;
+  const auto row = is_load ? static_cast<std::uint64_t>(operands[1].integer) / 8 : tabled.size();
+  return row < tabled.size() ? std::optional(row) : std::nullopt;
 }
 
 const Operand* Addresses::variable_behind(const Place& place) const {

@@ -21,6 +21,10 @@ struct TabledVariable {
   bool is_constant = false;
 };
 
+/// The row of the table of variables whose address the instruction loads.
+std::optional<std::uint64_t> table_row(const ptx::Instruction& instruction,
+                                       std::span<const TabledVariable> tabled);
+
 /// A register or a variable, plus a constant.
 struct Place {
   const ptx::Operand* base = nullptr;     // names the register or the variable
@@ -78,8 +82,10 @@ class Addresses {
   Place trace(const ptx::Operand& address, std::uint32_t at) const;
   /// The last bits of a register or a variable's address.
   Residue residue(const Place& place) const;
-  /// The row of the table of variables whose address the instruction loads.
-  std::optional<std::uint64_t> table_row(const ptx::Instruction& instruction) const;
+  /// As the function of that name.
+  std::optional<std::uint64_t> table_row(const ptx::Instruction& instruction) const {
+    return injector::table_row(instruction, tabled_);
+  }
   /// The variable from whose address the register was computed, if it seems to be only one: its
   /// name, or the operand in brackets that gives its row of the table.
   const ptx::Operand* variable_behind(const Place& place) const;

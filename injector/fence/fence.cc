@@ -11,6 +11,7 @@
 #include "injector/fence/clearing.h"
 #include "injector/fence/ending.h"
 #include "injector/fence/fence_table.h"
+#include "injector/fence/own_constants.h"
 #include "injector/fence/shuffles.h"
 #include "injector/forms/ptx_template.h"
 #include "injector/ptx/printer.h"
@@ -44,7 +45,8 @@ class Fencer {
       : module_(module),
         options_(options),
         plan_options_{.names = options.names, .tabled = options.tabled, .launch = options.launch},
-        called_(module.functions.size(), false) {}
+        called_(module.functions.size(), false),
+        own_(module.functions.size()) {}
 
   Result<void> judge() {
     if (module_.address_size != 64) return refuse("has 32-bit addresses");
@@ -184,12 +186,25 @@ class Fencer {
       }
       verdict.counts += plans_[each]->counts;
     }
-    if (verdict.legal() && is_bounded(function) && verdict.bounds.claims.empty())
-      verdict.why_not = "has no access that its launch bounds";
+    if (verdict.legal() && is_bounded(function)) {
+      if (verdict.bounds.claims.empty()) verdict.why_not = "has no access that its launch bounds";
+      own_[entry] = own_constants_of(entry);
+      verdict.bounds.constants = own_[entry].rows;
+    }
     if (verdict.legal()) {
       for (const std::uint32_t each : reached) called_[each] = called_[each] || each != entry;
     }
     verdicts_.push_back(std::move(verdict));
+  }
+
+  /// None if there is no room for them.
+  OwnConstants own_constants_of(std::uint32_t entry) const {
+    OwnConstants own =
+        find_own_constants(module_.functions[entry], *plans_[entry], options_.tabled);
+    std::uint64_t bytes = constant_bytes();
+    for (const std::uint32_t row : own.rows)
+      bytes += options_.tabled[row].bytes + options_.tabled[row].align - 1;
+    return own.empty() || bytes > kMostConstantBytes ? OwnConstants{} : own;
   }
 
   /// Why the entry cannot be fenced together with what it calls; empty: it can.
@@ -271,9 +286,34 @@ class Fencer {
     return named;
   }
 
+  /// Lets the function read its own constants.
+  void write(const ptx::Function& function, const OwnConstants& own) {
+    const auto row_of = [&](std::uint32_t at) {
+      return static_cast<std::uint32_t>(*table_row(function.instructions[at], options_.tabled));
+    };
+    for (const std::uint32_t at : own.addresses) {
+      const Instruction& load = function.instructions[at];
+      edits_.push_back(ptx::replace(load.span, fmt::format("mov.b64 {}, {};", load.operands[0].text,
+                                                           own_constant(row_of(at)))));
+    }
+    constexpr std::string_view kGlobal = ".global.nc";
+    for (const std::uint32_t at : own.reads) {
+      const ptx::Span span = function.instructions[at].opcode_span;
+      std::string opcode = module_.text.substr(span.begin, span.end - span.begin);
+      opcode.replace(opcode.find(kGlobal), kGlobal.size(), ".const");
+      edits_.push_back(ptx::replace(span, std::move(opcode)));
+    }
+    for (const std::uint32_t row : own.rows) {
+      const TabledVariable& variable = options_.tabled[row];
+      own_declarations_ += fmt::format(".visible .const .align {} .b8 {}[{}];\n", variable.align,
+                                       own_constant(row), variable.bytes);
+    }
+  }
+
   void write(std::uint32_t index) {
     const ptx::Function& function = module_.functions[index];
     const Plan& plan = *plans_[index];
+    write(function, own_[index]);
     const bool publishes = function.is_entry && calls(index);
     const bool clears_shared = function.is_entry && reads_shared(index);
     Meetings meetings(function);
@@ -508,6 +548,7 @@ class Fencer {
     }
     std::string text = moved + fmt::format(".visible .const .align 16 .b64 {}[{}];\n",
                                            kFenceConstants, sizeof(FenceConstants) / 8);
+    text += own_declarations_;
     if (!table_.empty()) {
       text += fmt::format(".global .align 16 .b32 {}[{}] = {{{}}};\n", kAccessTable,
                           4 * table_.size(), fmt::join(table_, ",\n"));
@@ -527,8 +568,10 @@ class Fencer {
   std::vector<std::unique_ptr<Plan>> plans_;  // by index into Module::functions
   std::vector<Clearing> clearings_;           // likewise
   std::vector<bool> called_;                  // by index: whether a fenced entry may call it
+  std::vector<OwnConstants> own_;             // likewise, of bounded copies
   std::vector<FenceVerdict> verdicts_;
   std::vector<ptx::Edit> edits_;
+  std::string own_declarations_;
   std::vector<std::string> table_;  // rows of kAccessTable
   FencedModule result_;
 };

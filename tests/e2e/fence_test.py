@@ -75,12 +75,15 @@ class FenceTest(SlateTestCase):
         daemon.stop()
 
     def test_variables_are_reached_behind_the_fence(self):
-        with open(os.path.join(os.path.dirname(__file__), "../programs/variables.expected")) as file:
-            expected = file.read()
-        daemon = self.fenced()
-        code, out, err = daemon.run([binary("slatectl"), "run", "--", binary("shared", "variables")])
-        self.assertEqual((code, out), (0, expected), err + daemon.log_text()[-2000:])
-        daemon.stop()
+        for name in ("variables", "constants"):
+            for form in ("auto", "native"):  # bounded copies, which have constants of their own, are native
+                with self.subTest(program=name, form=form):
+                    with open(os.path.join(os.path.dirname(__file__), "../programs/%s.expected" % name)) as file:
+                        expected = file.read()
+                    daemon = self.fenced("--form", form)
+                    code, out, err = daemon.run([binary("slatectl"), "run", "--", binary("shared", name)])
+                    self.assertEqual((code, out), (0, expected), err + daemon.log_text()[-2000:])
+                    daemon.stop()
 
     def test_memory_that_comes_and_goes_beside_kernels_is_theirs(self):
         for name in ("freed_early", "renewed", "managed", "system_atomics"):

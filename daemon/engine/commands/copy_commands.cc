@@ -74,6 +74,8 @@ Result<Place> CopyCommands::resolve(const Place& place, const Box& box) const {
 /// Puts the copy on the stream. Within the device it takes SMs, like a kernel.
 Result<void> CopyCommands::copy(LogicalStream& stream, const Place& to, const Place& from,
                                 const Box& box, Direction direction) {
+  if (to.is(PlaceKind::kDevice))
+    context_.fence.constants().note_write({to.address, *extent_of(box, to.pitch, to.slice)});
   const auto done = context_.submit(stream, [&](device::Stream target) {
     const auto start = [&] { return context_.device.copy(to, from, box, target); };
     if (direction != Direction::kOnDevice) return start();
@@ -183,6 +185,7 @@ Result<void> CopyCommands::on(const Call<CommandType::kFill>& call) {
   const auto extent = extent_of(box, fill.pitch, 0);
   if (!extent) return bad_box(Place::on_device(fill.to, fill.pitch), box);
   if (const auto ok = ranges_.check(fill.to, *extent); !ok) return ok;
+  context_.fence.constants().note_write({fill.to, *extent});
   return context_.submit(*call.stream, [&](device::Stream target) {
     const auto start = [&] {
       return context_.device.fill(fill.to, fill.pitch, value, box, target);

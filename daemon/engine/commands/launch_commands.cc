@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 namespace slate::daemon {
 
@@ -51,8 +52,11 @@ Result<void> LaunchCommands::on(const Call<CommandType::kLaunch>& call) {
     const auto done = context_.fence.bring_up_to_date(memory_.manager(), host, is_idle);
     if (!done) return context_.checked(done);
   }
+  context_.fence.constants().note_launch(kernel.may_write_constants, call.tail);
+  const auto code = function_for(call, kernel);
+  if (!code) return context_.checked(std::unexpected(code.error()));
   const device::LaunchSpec spec{
-      .function = function_for(call, kernel),
+      .function = *code,
       .grid = grid,
       .block = block,
       .dynamic_shared_bytes = call.body.dynamic_shared_bytes,
@@ -89,11 +93,41 @@ injector::LaunchValues LaunchCommands::values_of(const Call<CommandType::kLaunch
 }
 
 /// The bounded copy of a fenced kernel where the launch keeps to its bounds.
-device::Function LaunchCommands::function_for(const Call<CommandType::kLaunch>& call,
-                                              const FunctionRecord& kernel) const {
-  const bool is_bounded = kernel.bounded != nullptr &&
-                          kernel.bounded->serves(values_of(call, context_.fence.main_extent()));
-  return is_bounded ? kernel.bounded->function() : kernel.function;
+Result<device::Function> LaunchCommands::function_for(const Call<CommandType::kLaunch>& call,
+                                                      const FunctionRecord& kernel) const {
+  if (kernel.bounded == nullptr ||
+      !kernel.bounded->serves(values_of(call, context_.fence.main_extent()))) {
+    return kernel.function;
+  }
+  if (OwnConstantSet* const constants = kernel.bounded->constants()) {
+    const auto are_current = bring_up_to_date(*constants, *call.stream);
+    if (!are_current) return std::unexpected(are_current.error());
+    if (!*are_current) return kernel.function;
+  }
+  return kernel.bounded->function();
+}
+
+/// Whether the constants are the program's for the next launch on `stream`. If need be they are
+/// filled in front of it, unless another stream's work may still write the program's or read these.
+Result<bool> LaunchCommands::bring_up_to_date(OwnConstantSet& constants,
+                                              LogicalStream& stream) const {
+  if (constants.filled_on != nullptr) return constants.is_current(stream);
+  StreamTable& streams = context_.streams;
+  if (!streams.others_are_idle(stream)) return false;
+  const auto target = streams.begin_work(stream);
+  if (!target) return std::unexpected(target.error());
+  for (const auto& [program, own] : constants.pairs) {
+    const auto fill = [&] {
+      return context_.device.copy(Place::on_device(own), Place::on_device(program.base),
+                                  {program.bytes}, *target);
+    };
+    const auto done = context_.executor.let_through(context_.client, *target, std::cref(fill));
+    if (!done) return std::unexpected(done.error());
+  }
+  streams.piece_submitted(stream);
+  constants.filled_on = stream.shared_from_this();
+  constants.filled_at = stream.submitted.load();
+  return true;
 }
 
 /// The kernel behind the fence; itself if it cannot be fenced and may run all the same. Blocks of a

@@ -39,8 +39,9 @@ class LaunchCommands {
                                  FunctionRecord& kernel);
   static injector::LaunchValues values_of(const Call<ipc::CommandType::kLaunch>& call,
                                           device::AddressRange extent);
-  device::Function function_for(const Call<ipc::CommandType::kLaunch>& call,
-                                const FunctionRecord& kernel) const;
+  Result<device::Function> function_for(const Call<ipc::CommandType::kLaunch>& call,
+                                        const FunctionRecord& kernel) const;
+  Result<bool> bring_up_to_date(OwnConstantSet& constants, LogicalStream& stream) const;
 
   struct Hold {
     std::uint64_t stream;
