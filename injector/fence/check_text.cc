@@ -132,9 +132,9 @@ std::string CheckText::limit(const ElementLimit& limit, std::uint32_t number) {
   // More than fit become the most that there are.
   if (limit.is_claimed) {
     code += filled(
-        "\tshr.u64 ~fo, ~fl, {0};\n\tmov.b64 {{{1}, ~fc}}, ~fo;\n\tsetp.ne.u32 ~fq, ~fc, 0;\n"
-        "\tselp.b32 {1}, -1, {1}, ~fq;\n",
-        limit.shift, result);
+        "\tmov.b64 {{~fd, ~fc}}, ~fl;\n\tshf.r.clamp.b32 {1}, ~fd, ~fc, {0};\n"
+        "\tsetp.ge.u32 ~fq, ~fc, {2};\n\tselp.b32 {1}, -1, {1}, ~fq;\n",
+        limit.shift, result, std::uint64_t{1} << limit.shift);
   } else {
     // And less than none become none.
     const std::uint32_t bits = limit.is_signed ? 31 : 32;

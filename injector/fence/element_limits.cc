@@ -48,10 +48,27 @@ std::uint32_t ElementLimits::common_dominator(std::uint32_t a, std::uint32_t b) 
   return a == b ? a : 0;  // of blocks that nothing comes to
 }
 
-void ElementLimits::place(const Loops& loops) {
+/// The block in front of this one if it loads from global memory, else this one.
+std::uint32_t ElementLimits::beside_loads(const ptx::Function& function, const Loops& loops,
+                                          std::uint32_t block) const {
+  const std::uint32_t above = addresses_.dominators()[block];
+  if (above == kNoDominator || !loops.around(above).empty()) return block;
+  const ControlFlow::Block& before = flow_.blocks()[above];
+  if (std::ranges::find(before.successors, block) == before.successors.end()) return block;
+  const auto begin = function.instructions.begin();
+  const bool loads = std::any_of(begin + before.first, begin + before.end, [](const auto& each) {
+    return each.opcode == "ld" && each.has("global");
+  });
+  return loads ? above : block;
+}
+
+void ElementLimits::place(const ptx::Function& function, const Loops& loops) {
   for (std::size_t i = 0; i < limits_.size(); ++i) {
     std::uint32_t block = blocks_[i] == ControlFlow::kNone ? 0 : blocks_[i];
-    while (!loops.around(block).empty()) block = loops.before(loops.around(block).back());
+    if (!loops.around(block).empty()) {
+      while (!loops.around(block).empty()) block = loops.before(loops.around(block).back());
+      block = beside_loads(function, loops, block);
+    }
     limits_[i].at = flow_.blocks()[block].first;
   }
 }

@@ -52,13 +52,17 @@ class ElementLimits {
                  const std::function<bool()>& claims);
   /// A check stands in front of the instruction.
   void use(std::uint32_t limit, std::uint32_t at);
-  /// Puts each limit into the last block outside of loops that all its checks come behind.
-  void place(const Loops& loops);
+  /// Puts each limit into the last block outside of loops that all its checks come behind. In front
+  /// of a loop it goes to the block that decides whether the loop is entered, if that waits for
+  /// loads.
+  void place(const ptx::Function& function, const Loops& loops);
 
   std::vector<ElementLimit> take_limits() { return std::move(limits_); }
   std::vector<IndexCopy> take_copies() { return std::move(copies_); }
 
  private:
+  std::uint32_t beside_loads(const ptx::Function& function, const Loops& loops,
+                             std::uint32_t block) const;
   std::uint32_t common_dominator(std::uint32_t a, std::uint32_t b) const;
 
   const ControlFlow& flow_;

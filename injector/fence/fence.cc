@@ -317,7 +317,7 @@ class Fencer {
     const bool publishes = function.is_entry && calls(index);
     const bool clears_shared = function.is_entry && reads_shared(index);
     Meetings meetings(function);
-    ShuffleEdits shuffles = make_shuffles_safe(module_, function, meetings);
+    ShuffleEdits shuffles = make_shuffles_safe(module_, function, plan, meetings);
     const bool is_plain = !plan.may_end && !publishes && !has_hints(plan) &&
                           !has_barriers(function) && !clears_shared && clearings_[index].empty() &&
                           shuffles.edits.empty();

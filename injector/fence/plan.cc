@@ -507,7 +507,7 @@ void Planner::place_limits(const Loops& loops) {
       if (member.index) limits_.use(member.index->limit, checks.at);
     }
   }
-  limits_.place(loops);
+  limits_.place(function_, loops);
   plan_.limits = limits_.take_limits();
   plan_.copies = limits_.take_copies();
 }

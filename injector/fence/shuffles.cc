@@ -47,6 +47,8 @@ class MovedNumbers {
     const auto number = is_move ? registers_.of(instruction.operands[0]) : std::nullopt;
     if (number) numbers_[*number] = instruction.operands[1].integer;
   }
+  /// Whether a way may come to the next instruction from elsewhere.
+  bool is_joined() const { return begins_[next_]; }
   /// What the operand of the next instruction is, if it is below 32.
   std::optional<std::uint32_t> lane(const Operand& operand) const {
     if (operand.kind == Operand::Kind::kInteger) return below_32(operand.integer);
@@ -62,50 +64,52 @@ class MovedNumbers {
   }
 
   const Registers registers_;
-  std::vector<bool> begins_;  // by instruction: whether a way may come there from elsewhere
+  std::vector<bool> begins_;  // by instruction: as is_joined()
   std::uint32_t next_ = 0;
   std::unordered_map<std::uint32_t, std::int64_t> numbers_;  // by register
 };
 
 /// Of a shuffle by a number among all lanes of the warp: sets ~fq as source_takes_part(). Empty: it
-/// is another one. ~fc: lanes that take part.
+/// is another one. ~flanes: lanes that take part.
 std::string simple_source(const Instruction& shuffle, const MovedNumbers& numbers) {
   const auto number = numbers.lane(shuffle.operands[2]);
   const auto last = numbers.lane(shuffle.operands[3]);
   if (!number || !last || *last != (shuffle.has("up") ? 0u : 31u)) return {};
-  constexpr std::uint32_t kAll = ~std::uint32_t{0};
-  // By shifts of all lanes at once. Lanes beyond the end read their own register.
+  // Lanes beyond the end read their own register. All lanes in one shift, the same for each shuffle
+  // in a row: bit n is the lane n behind this one, or from the top in front of it.
+  constexpr std::uint32_t kTop = std::uint32_t{1} << 31;
   std::string code;
   if (shuffle.has("down")) {
-    code = filled("\tshr.u32 ~fd, ~fc, {};\n\tor.b32 ~fd, ~fd, {};\n", *number, ~(kAll >> *number));
+    code = filled(
+        "mov.u32 ~fb, %laneid;\n\tshf.r.wrap.b32 ~fd, ~flanes, -1, ~fb;\n"
+        "\tand.b32 ~fd, ~fd, {};\n",
+        1u << *number);
   } else if (shuffle.has("up")) {
-    code = filled("\tshl.b32 ~fd, ~fc, {};\n\tor.b32 ~fd, ~fd, {};\n", *number, ~(kAll << *number));
+    code = filled(
+        "mov.u32 ~fb, %laneid;\n\txor.b32 ~fb, ~fb, 31;\n\tshf.l.wrap.b32 ~fd, -1, ~flanes, ~fb;\n"
+        "\tand.b32 ~fd, ~fd, {};\n",
+        kTop >> *number);
   } else if (shuffle.has("bfly")) {
-    return filled(
-        "\tmov.u32 ~fb, %laneid;\n\txor.b32 ~fd, ~fb, {};\n\tshr.u32 ~fd, ~fc, ~fd;\n"
-        "\tand.b32 ~fd, ~fd, 1;\n\tsetp.ne.u32 ~fq, ~fd, 0;\n\t",
+    code = filled(
+        "mov.u32 ~fb, %laneid;\n\txor.b32 ~fd, ~fb, {};\n\tshr.u32 ~fd, ~flanes, ~fd;\n"
+        "\tand.b32 ~fd, ~fd, 1;\n",
         *number);
   } else {
-    return filled("\tand.b32 ~fd, ~fc, {};\n\tsetp.ne.u32 ~fq, ~fd, 0;\n\t", 1u << *number);
+    code = filled("and.b32 ~fd, ~flanes, {};\n", 1u << *number);
   }
-  return code + filled(
-                    "\tmov.u32 ~fb, %laneid;\n\tmov.u32 ~fi, 1;\n\tshl.b32 ~fi, ~fi, ~fb;\n"
-                    "\tand.b32 ~fd, ~fd, ~fi;\n\tsetp.ne.u32 ~fq, ~fd, 0;\n\t");
+  return code + expand("\tsetp.ne.u32 ~fq, ~fd, 0;\n\t");
 }
 
-/// Leaves in ~fq whether the lane that the shuffle reads takes part in it, in all lanes of the
-/// guard `where`. The formulas are those of the PTX ISA, `shfl.sync`.
+/// Leaves in ~fq whether the lane that the shuffle reads takes part in it. ~flanes: those that do.
+/// The formulas are those of the PTX ISA, `shfl.sync`.
 std::string source_takes_part(const ptx::Module& module, const Instruction& shuffle,
-                              const MovedNumbers& numbers, std::string_view where) {
+                              const MovedNumbers& numbers) {
   const auto operand = [&](std::size_t i) { return text_of(module, shuffle.operands[i].span); };
-  // ~fc: lanes that take part, ~fb: this lane, ~fd: what the mode adds, ~fi: the last lane, ~fv:
-  // the first lane of its segment, ~fn: bits within a segment.
-  std::string code =
-      filled("mov.pred ~fp, 1;\n\t{}vote.sync.ballot.b32 ~fc, ~fp, {};\n", where, operand(4));
-  if (const std::string simple = simple_source(shuffle, numbers); !simple.empty())
-    return code + simple;
-  code += filled(
-      "\tmov.u32 ~fb, %laneid;\n\tmov.u32 ~fd, {0};\n\tand.b32 ~fd, ~fd, 31;\n\tmov.u32 ~fi, {1};\n"
+  // ~fb: this lane, ~fd: what the mode adds, ~fi: the last lane, ~fv: the first lane of its
+  // segment, ~fn: bits within a segment.
+  if (std::string simple = simple_source(shuffle, numbers); !simple.empty()) return simple;
+  std::string code = filled(
+      "mov.u32 ~fb, %laneid;\n\tmov.u32 ~fd, {0};\n\tand.b32 ~fd, ~fd, 31;\n\tmov.u32 ~fi, {1};\n"
       "\tshr.u32 ~fn, ~fi, 8;\n\tand.b32 ~fn, ~fn, 31;\n\tand.b32 ~fv, ~fb, ~fn;\n"
       "\tnot.b32 ~fn, ~fn;\n\tand.b32 ~fi, ~fi, 31;\n\tand.b32 ~fi, ~fi, ~fn;\n"
       "\tor.b32 ~fi, ~fi, ~fv;\n",
@@ -122,9 +126,48 @@ std::string source_takes_part(const ptx::Module& module, const Instruction& shuf
   }
   // Beyond the segment a lane reads its own register.
   return code + filled(
-                    "\tselp.b32 ~fd, ~fd, ~fb, ~fq;\n\tshr.u32 ~fd, ~fc, ~fd;\n"
+                    "\tselp.b32 ~fd, ~fd, ~fb, ~fq;\n\tshr.u32 ~fd, ~flanes, ~fd;\n"
                     "\tand.b32 ~fd, ~fd, 1;\n\tsetp.ne.u32 ~fq, ~fd, 0;\n\t");
 }
+
+/// Which lanes of a warp take part in a shuffle: the same as in the one before, as long as no lane
+/// can come, go or end in between.
+class Ballot {
+ public:
+  /// `plan`: the function's.
+  Ballot(const ptx::Module& module, const ptx::Function& function, const Plan& plan)
+      : module_(module), registers_(function), ends_(function.instructions.size(), false) {
+    for (const Site& site : plan.sites) ends_[site.at] = true;
+    for (const Wait& wait : plan.waits) ends_[wait.at] = true;
+  }
+
+  /// Text that sets ~flanes for a shuffle, in the lanes of the guard `where`; empty: it is set.
+  std::string before(const Instruction& shuffle, std::string_view where) {
+    std::string mask = text_of(module_, shuffle.operands[4].span);
+    if (where.empty() && mask == mask_) return {};
+    mask_ = where.empty() ? std::move(mask) : std::string();
+    return filled("mov.pred ~fp, 1;\n\t{}vote.sync.ballot.b32 ~flanes, ~fp, {};\n\t", where,
+                  text_of(module_, shuffle.operands[4].span));
+  }
+  /// To be called in front of each instruction, and behind it.
+  void come(std::uint32_t at, bool is_joined) {
+    if (is_joined || ends_[at]) mask_.clear();
+  }
+  void pass(const Instruction& instruction) {
+    const bool keeps_lanes = only_computes(instruction) || is_checked(instruction);
+    if (!keeps_lanes) mask_.clear();
+    registers_.for_each_write(instruction, [this](std::uint32_t r) {
+      if (registers_.name(r) == mask_) mask_.clear();
+    });
+  }
+  void forget() { mask_.clear(); }
+
+ private:
+  const ptx::Module& module_;
+  const Registers registers_;
+  std::vector<bool> ends_;  // by instruction: whether the fence may end a lane in front of it
+  std::string mask_;        // of the lanes in ~flanes; empty: not known
+};
 
 std::string clear_result(const Instruction& shuffle) {
   const Operand& result = shuffle.operands[0];
@@ -136,22 +179,27 @@ std::string clear_result(const Instruction& shuffle) {
 }  // namespace
 
 ShuffleEdits make_shuffles_safe(const ptx::Module& module, const ptx::Function& function,
-                                Meetings& meetings) {
+                                const Plan& plan, Meetings& meetings) {
   ShuffleEdits result;
+  bool has_whole = false;
   const auto insert = [&](std::uint32_t at, std::string text) {
     result.edits.push_back(ptx::insert_at(at, std::move(text)));
   };
   MovedNumbers numbers(function);
+  Ballot ballot(module, function, plan);
   const auto look_at = [&](std::uint32_t i) {
     const Instruction& shuffle = function.instructions[i];
     if (!is_checked(shuffle)) return;
+    result.registers = expand("\t.reg .b32 ~flanes;\n");
     if (meetings.are_all_together(i)) {
-      insert(shuffle.span.begin, filled("@~fwhole bra.uni $fplain{};\n\t", i) +
-                                     source_takes_part(module, shuffle, numbers, "") +
-                                     text_of(module, shuffle.span) + clear_result(shuffle) +
-                                     filled("\n\tbra.uni $fbehind{0};\n$fplain{0}:\n\t", i));
+      ballot.forget();
+      insert(shuffle.span.begin,
+             filled("@~fwhole bra.uni $fplain{};\n\t", i) + ballot.before(shuffle, "") +
+                 source_takes_part(module, shuffle, numbers) + text_of(module, shuffle.span) +
+                 clear_result(shuffle) + filled("\n\tbra.uni $fbehind{0};\n$fplain{0}:\n\t", i));
       insert(shuffle.span.end, filled("\n$fbehind{}:", i));
-      result.registers = expand("\t.reg .pred ~fwhole;\n");
+      has_whole = true;
+      ballot.forget();
       return;
     }
     const std::string guard = shuffle.guard ? std::string(shuffle.guard->negated ? "@!" : "@") +
@@ -162,14 +210,18 @@ ShuffleEdits make_shuffles_safe(const ptx::Module& module, const ptx::Function& 
       others = filled("{}{} mov.pred ~fq, 1;\n\t", shuffle.guard->negated ? "@" : "@!",
                       register_text(*shuffle.guard));
     }
-    insert(shuffle.span.begin, source_takes_part(module, shuffle, numbers, guard) + others);
+    insert(shuffle.span.begin,
+           ballot.before(shuffle, guard) + source_takes_part(module, shuffle, numbers) + others);
     insert(shuffle.span.end, clear_result(shuffle));
   };
   for (std::uint32_t i = 0; i < function.instructions.size(); ++i) {
+    ballot.come(i, numbers.is_joined());
     look_at(i);
+    ballot.pass(function.instructions[i]);
     numbers.pass(function.instructions[i]);
   }
-  if (!result.registers.empty()) {
+  if (has_whole) {
+    result.registers += expand("\t.reg .pred ~fwhole;\n");
     result.beginning = expand(
         "\tmov.u32 ~fb, %ntid.x;\n\tmov.u32 ~fc, %ntid.y;\n\tmul.lo.u32 ~fb, ~fb, ~fc;\n"
         "\tmov.u32 ~fc, %ntid.z;\n\tmul.lo.u32 ~fb, ~fb, ~fc;\n\tand.b32 ~fb, ~fb, 31;\n"

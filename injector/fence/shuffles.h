@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "injector/fence/barriers.h"
+#include "injector/fence/plan.h"
 #include "injector/ptx/module.h"
 #include "injector/ptx/printer.h"
 
@@ -19,8 +20,8 @@ struct ShuffleEdits {
 };
 
 /// What is to change in a function. Where all lanes of whole warps come to a shuffle, it costs a
-/// branch. `meetings`: of the function.
+/// branch. `plan`, `meetings`: of the function.
 ShuffleEdits make_shuffles_safe(const ptx::Module& module, const ptx::Function& function,
-                                Meetings& meetings);
+                                const Plan& plan, Meetings& meetings);
 
 }  // namespace slate::injector

@@ -433,6 +433,32 @@ TEST(FencePlanTest, ARegisterThatMayBeUndefinedIsNotTakenForAligned) {
   EXPECT_NE(fenced->ptx.find("cvt.u32.u64 %__slate_fd, %rd4;"), std::string::npos);
 }
 
+TEST(FencePlanTest, ShufflesInARowAskOnceWhichLanesThereAre) {
+  const auto votes = [](const std::string& between, const std::string& mask = "-1") {
+    const std::string shuffle = "shfl.sync.down.b32 %r2, %r2, 4, 31, ";
+    const auto module = ptx::parse(
+        with_body("mov.u32 %r4, %tid.x;\nsetp.gt.u32 %p1, %r4, 9;\n@%p1 ret;\nmov.u32 %r3, -1;\n"
+                  "mov.u32 %r2, 1;\n" +
+                  shuffle + mask + ";\n" + between + "\n" + shuffle + mask +
+                  ";\nst.global.u32 [%rd1], %r2;"));
+    EXPECT_TRUE(module) << module.error().message;
+    const std::string text = fence(**module, {})->ptx;
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = text.find("vote.sync.ballot", at)) != text.npos; ++at) ++count;
+    return count;
+  };
+  EXPECT_EQ(votes(""), 1u);
+  EXPECT_EQ(votes("add.u32 %r2, %r2, %r1;\n@%p2 mov.u32 %r4, 3;"), 1u);
+  EXPECT_EQ(votes("", "%r3"), 1u);
+  EXPECT_EQ(votes("mov.u32 %r3, 15;", "%r3"), 2u);
+  EXPECT_EQ(votes("@%p2 ret;"), 2u);
+  EXPECT_EQ(votes("NEXT:"), 2u);
+  EXPECT_EQ(votes("@%p2 bra NEXT;\nNEXT:"), 2u);
+  EXPECT_EQ(votes("ld.global.u32 %r4, [%rd2];"), 2u) << "its check may end a lane";
+  EXPECT_EQ(votes("shfl.sync.down.b32 %r2, %r2, 4, 31, 15;"), 3u) << "other lanes";
+  EXPECT_EQ(votes("@%p2 shfl.sync.down.b32 %r4, %r2, 4, 31, -1;"), 3u) << "those of a guard";
+}
+
 TEST(FencePlanTest, AVariableOutsideTheModuleNeedsNoCheckWithinIt) {
   const auto module =
       ptx::parse(with_body("st.global.u32 [far+4], %r1;\nld.global.u32 %r2, [far+8];",
