@@ -29,8 +29,16 @@ void ConstantCopies::outdate(const IsWritten& is_written) {
   });
 }
 
+void ConstantCopies::watch(const std::shared_ptr<OwnConstantSet>& set) {
+  sets_.push_back(set);
+  for (const OwnConstantSet::Pair& pair : set->pairs) {
+    first_ = std::min(first_, pair.program.base);
+    end_ = std::max(end_, pair.program.base + pair.program.bytes);
+  }
+}
+
 void ConstantCopies::note_write(device::AddressRange range) {
-  if (sets_.empty()) return;
+  if (sets_.empty() || !overlap(range, first_, end_)) return;
   outdate([range](device::AddressRange constant) {
     return overlap(constant, range.base, range.base + range.bytes);
   });
@@ -42,7 +50,7 @@ void ConstantCopies::note_launch(bool may_write, std::span<const std::byte> para
   for (std::size_t at = 0; at + sizeof(std::uint64_t) <= parameters.size(); at += 4) {
     std::uint64_t word = 0;
     std::memcpy(&word, &parameters[at], sizeof(word));
-    if (word < kAround) continue;
+    if (word < kAround || word - kAround >= end_ || word + kAround <= first_) continue;
     outdate([word](device::AddressRange constant) {
       return overlap(constant, word - kAround, word + kAround);
     });

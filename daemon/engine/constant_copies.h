@@ -35,7 +35,7 @@ struct OwnConstantSet {
 class ConstantCopies {
  public:
   /// Watches a set for as long as it lives.
-  void watch(const std::shared_ptr<OwnConstantSet>& set) { sets_.push_back(set); }
+  void watch(const std::shared_ptr<OwnConstantSet>& set);
   /// Whether anything that is submitted has to be told.
   bool empty() const { return sets_.empty(); }
   /// A command is about to be submitted that writes to this memory.
@@ -50,6 +50,7 @@ class ConstantCopies {
   void outdate(const IsWritten& is_written);
 
   std::vector<std::weak_ptr<OwnConstantSet>> sets_;
+  device::Address first_ = ~device::Address{0}, end_ = 0;  // of all constants of sets so far
 };
 
 }  // namespace slate::daemon
