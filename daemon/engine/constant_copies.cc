@@ -9,10 +9,6 @@ namespace {
 // A kernel may be given a pointer to the end of what it writes, or in front of it.
 constexpr std::uint64_t kAround = 64 << 10;
 
-bool overlap(device::AddressRange one, std::uint64_t base, std::uint64_t end) {
-  return base < one.base + one.bytes && one.base < end;
-}
-
 }  // namespace
 
 template <typename IsWritten>
@@ -32,16 +28,16 @@ void ConstantCopies::outdate(const IsWritten& is_written) {
 void ConstantCopies::watch(const std::shared_ptr<OwnConstantSet>& set) {
   sets_.push_back(set);
   for (const OwnConstantSet::Pair& pair : set->pairs) {
-    first_ = std::min(first_, pair.program.base);
-    end_ = std::max(end_, pair.program.base + pair.program.bytes);
+    const auto& [base, bytes] = pair.program;
+    if (all_.bytes == 0) all_ = pair.program;
+    const device::Address first = std::min(all_.base, base);
+    all_ = {first, std::max(all_.base + all_.bytes, base + bytes) - first};
   }
 }
 
 void ConstantCopies::note_write(device::AddressRange range) {
-  if (sets_.empty() || !overlap(range, first_, end_)) return;
-  outdate([range](device::AddressRange constant) {
-    return overlap(constant, range.base, range.base + range.bytes);
-  });
+  if (sets_.empty() || !range.overlaps(all_)) return;
+  outdate([range](device::AddressRange constant) { return range.overlaps(constant); });
 }
 
 void ConstantCopies::note_launch(bool may_write, std::span<const std::byte> parameters) {
@@ -50,10 +46,10 @@ void ConstantCopies::note_launch(bool may_write, std::span<const std::byte> para
   for (std::size_t at = 0; at + sizeof(std::uint64_t) <= parameters.size(); at += 4) {
     std::uint64_t word = 0;
     std::memcpy(&word, &parameters[at], sizeof(word));
-    if (word < kAround || word - kAround >= end_ || word + kAround <= first_) continue;
-    outdate([word](device::AddressRange constant) {
-      return overlap(constant, word - kAround, word + kAround);
-    });
+    if (word < kAround) continue;
+    const device::AddressRange around{word - kAround, 2 * kAround};
+    if (!around.overlaps(all_)) continue;
+    outdate([around](device::AddressRange constant) { return around.overlaps(constant); });
   }
 }
 

@@ -50,7 +50,7 @@ class ConstantCopies {
   void outdate(const IsWritten& is_written);
 
   std::vector<std::weak_ptr<OwnConstantSet>> sets_;
-  device::Address first_ = ~device::Address{0}, end_ = 0;  // of all constants of sets so far
+  device::AddressRange all_{};  // from the first to the last constant of the sets so far
 };
 
 }  // namespace slate::daemon

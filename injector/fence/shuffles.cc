@@ -29,9 +29,9 @@ std::string text_of(const ptx::Module& module, ptx::Span span) {
 /// Numbers that registers surely have, as straight code has moved them there.
 class MovedNumbers {
  public:
-  /// Requires: the function outlives it.
-  explicit MovedNumbers(const ptx::Function& function)
-      : registers_(function), begins_(function.instructions.size() + 1, false) {
+  /// Requires: `registers`, the function's, outlives it.
+  MovedNumbers(const ptx::Function& function, const Registers& registers)
+      : registers_(registers), begins_(function.instructions.size() + 1, false) {
     for (const ptx::Label& label : function.labels) begins_[label.target] = true;
     for (const ptx::InnerScope& scope : function.scopes)
       begins_[scope.first] = begins_[scope.end] = true;
@@ -63,7 +63,7 @@ class MovedNumbers {
     return is_below ? std::optional(static_cast<std::uint32_t>(number)) : std::nullopt;
   }
 
-  const Registers registers_;
+  const Registers& registers_;
   std::vector<bool> begins_;  // by instruction: as is_joined()
   std::uint32_t next_ = 0;
   std::unordered_map<std::uint32_t, std::int64_t> numbers_;  // by register
@@ -134,20 +134,20 @@ std::string source_takes_part(const ptx::Module& module, const Instruction& shuf
 /// can come, go or end in between.
 class Ballot {
  public:
-  /// `plan`: the function's.
-  Ballot(const ptx::Module& module, const ptx::Function& function, const Plan& plan)
-      : module_(module), registers_(function), ends_(function.instructions.size(), false) {
+  /// `registers`, `plan`: the function's. Requires: the first two arguments outlive it.
+  Ballot(const ptx::Module& module, const Registers& registers, const ptx::Function& function,
+         const Plan& plan)
+      : module_(module), registers_(registers), ends_(function.instructions.size(), false) {
     for (const Site& site : plan.sites) ends_[site.at] = true;
     for (const Wait& wait : plan.waits) ends_[wait.at] = true;
   }
 
   /// Text that sets ~flanes for a shuffle, in the lanes of the guard `where`; empty: it is set.
   std::string before(const Instruction& shuffle, std::string_view where) {
-    std::string mask = text_of(module_, shuffle.operands[4].span);
+    const std::string mask = text_of(module_, shuffle.operands[4].span);
     if (where.empty() && mask == mask_) return {};
-    mask_ = where.empty() ? std::move(mask) : std::string();
-    return filled("mov.pred ~fp, 1;\n\t{}vote.sync.ballot.b32 ~flanes, ~fp, {};\n\t", where,
-                  text_of(module_, shuffle.operands[4].span));
+    mask_ = where.empty() ? mask : std::string();
+    return filled("mov.pred ~fp, 1;\n\t{}vote.sync.ballot.b32 ~flanes, ~fp, {};\n\t", where, mask);
   }
   /// To be called in front of each instruction, and behind it.
   void come(std::uint32_t at, bool is_joined) {
@@ -164,7 +164,7 @@ class Ballot {
 
  private:
   const ptx::Module& module_;
-  const Registers registers_;
+  const Registers& registers_;
   std::vector<bool> ends_;  // by instruction: whether the fence may end a lane in front of it
   std::string mask_;        // of the lanes in ~flanes; empty: not known
 };
@@ -181,16 +181,18 @@ std::string clear_result(const Instruction& shuffle) {
 ShuffleEdits make_shuffles_safe(const ptx::Module& module, const ptx::Function& function,
                                 const Plan& plan, Meetings& meetings) {
   ShuffleEdits result;
+  if (std::ranges::none_of(function.instructions, is_checked)) return result;
+  result.registers = expand("\t.reg .b32 ~flanes;\n");
   bool has_whole = false;
   const auto insert = [&](std::uint32_t at, std::string text) {
     result.edits.push_back(ptx::insert_at(at, std::move(text)));
   };
-  MovedNumbers numbers(function);
-  Ballot ballot(module, function, plan);
+  const Registers registers(function);
+  MovedNumbers numbers(function, registers);
+  Ballot ballot(module, registers, function, plan);
   const auto look_at = [&](std::uint32_t i) {
     const Instruction& shuffle = function.instructions[i];
     if (!is_checked(shuffle)) return;
-    result.registers = expand("\t.reg .b32 ~flanes;\n");
     if (meetings.are_all_together(i)) {
       ballot.forget();
       insert(shuffle.span.begin,

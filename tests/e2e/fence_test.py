@@ -1,11 +1,10 @@
 """The fence in the engine: what a kernel may not do ends its own program only, and innocent kernels compute the same
 bits behind it. The device is lost at a fault, as a GPU is."""
 
-import os
 import re
 import unittest
 
-from harness import DEVICE, ON_GPU, SLOW, SlateTestCase, binary, program_command, programs
+from harness import DEVICE, ON_GPU, SLOW, SlateTestCase, binary, expected_output, program_command, programs
 from recovery_test import FAULTS, LOST
 
 
@@ -78,21 +77,17 @@ class FenceTest(SlateTestCase):
         for name in ("variables", "constants"):
             for form in ("auto", "native"):  # bounded copies, which have constants of their own, are native
                 with self.subTest(program=name, form=form):
-                    with open(os.path.join(os.path.dirname(__file__), "../programs/%s.expected" % name)) as file:
-                        expected = file.read()
                     daemon = self.fenced("--form", form)
                     code, out, err = daemon.run([binary("slatectl"), "run", "--", binary("shared", name)])
-                    self.assertEqual((code, out), (0, expected), err + daemon.log_text()[-2000:])
+                    self.assertEqual((code, out), (0, expected_output(name)), err + daemon.log_text()[-2000:])
                     daemon.stop()
 
     def test_memory_that_comes_and_goes_beside_kernels_is_theirs(self):
         for name in ("freed_early", "renewed", "managed", "system_atomics"):
             with self.subTest(program=name):
-                with open(os.path.join(os.path.dirname(__file__), "../programs/%s.expected" % name)) as file:
-                    expected = file.read()
                 daemon = self.fenced()
                 code, out, err = daemon.run([binary("slate", name)])
-                self.assertEqual((code, out), (0, expected), err + daemon.log_text()[-2000:])
+                self.assertEqual((code, out), (0, expected_output(name)), err + daemon.log_text()[-2000:])
                 self.assertEqual(daemon.fence()["unfenced"], 0)
                 daemon.stop()
 

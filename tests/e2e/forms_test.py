@@ -1,13 +1,12 @@
 """Every program with every form forced: the same bits as natively, and really in that form."""
 
 import json
-import os
 import shutil
 import subprocess
 import tempfile
 import unittest
 
-from harness import ON_GPU, SlateTestCase, binary, program_command, programs
+from harness import ON_GPU, SlateTestCase, binary, expected_output, program_command, programs
 
 
 class FormsTest(SlateTestCase):
@@ -59,13 +58,11 @@ class FormsTest(SlateTestCase):
         self.assertIn("dispatch = \"device\" cannot be had: the simulator cannot run kernels", daemon.stderr)
 
     def test_forms_share_the_variables_of_the_programs_module(self):
-        with open(os.path.join(os.path.dirname(__file__), "../programs/variables.expected")) as file:
-            expected = file.read()
         for form in ("worker", "slice"):
             with self.subTest(form=form):
                 daemon = self.daemon(extra=("--form", form))
                 code, out, err = daemon.run([binary("slatectl"), "run", "--", binary("shared", "variables")])
-                self.assertEqual((code, out), (0, expected), err)
+                self.assertEqual((code, out), (0, expected_output("variables")), err)
                 daemon.wait_until_idle()
                 # Grids of one wave stay native: more of them are that small on a GPU.
                 self.assertGreaterEqual(daemon.status()["forms"][form], 20 if ON_GPU else 40)

@@ -34,6 +34,12 @@ def programs():
     return {name: (int(sim), int(gpu), expected) for name, sim, gpu, expected in rows}
 
 
+def expected_output(name):
+    """What a program of tests/programs has to print."""
+    with open(os.path.join(os.path.dirname(__file__), "../programs/%s.expected" % name)) as file:
+        return file.read()
+
+
 def children(pid):
     """Pids of the direct children of a process."""
     found = []

@@ -74,8 +74,9 @@ Result<Place> CopyCommands::resolve(const Place& place, const Box& box) const {
 /// Puts the copy on the stream. Within the device it takes SMs, like a kernel.
 Result<void> CopyCommands::copy(LogicalStream& stream, const Place& to, const Place& from,
                                 const Box& box, Direction direction) {
-  if (to.is(PlaceKind::kDevice))
-    context_.fence.constants().note_write({to.address, *extent_of(box, to.pitch, to.slice)});
+  ConstantCopies& constants = context_.fence.constants();
+  if (!constants.empty() && to.is(PlaceKind::kDevice))
+    constants.note_write({to.address, *extent_of(box, to.pitch, to.slice)});
   const auto done = context_.submit(stream, [&](device::Stream target) {
     const auto start = [&] { return context_.device.copy(to, from, box, target); };
     if (direction != Direction::kOnDevice) return start();
