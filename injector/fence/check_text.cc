@@ -129,21 +129,13 @@ std::string CheckText::limit(const ElementLimit& limit, std::uint32_t number) {
   }
   code += filled("\tld.const.u64 ~fl, [{}+{}];\n\tsub.u64 ~fl, ~fl, ~fo;\n", kFenceConstants,
                  offsetof(FenceConstants, end));
-  // More than fit become the most that there are.
-  if (limit.is_claimed) {
-    code += filled(
-        "\tmov.b64 {{~fd, ~fc}}, ~fl;\n\tshf.r.clamp.b32 {1}, ~fd, ~fc, {0};\n"
-        "\tsetp.ge.u32 ~fq, ~fc, {2};\n\tselp.b32 {1}, -1, {1}, ~fq;\n",
-        limit.shift, result, std::uint64_t{1} << limit.shift);
-  } else {
-    // And less than none become none.
-    const std::uint32_t bits = limit.is_signed ? 31 : 32;
-    code += filled(
-        "\tshr.s64 ~fo, ~fl, {0};\n\tcvt.u32.u64 {2}, ~fo;\n\tshr.s64 ~fo, ~fl, {1};\n"
-        "\tcvt.u32.u64 ~fc, ~fo;\n\tsetp.ne.s32 ~fq, ~fc, 0;\n\tshr.s32 ~fc, ~fc, 31;\n"
-        "\tnot.b32 ~fc, ~fc;\n\tselp.b32 {2}, ~fc, {2}, ~fq;\n",
-        limit.shift, limit.shift + bits, result);
-  }
+  // More than fit become the most that there are. Less than none become none: what the pointer leads
+  // to may have been taken out since the launch was submitted.
+  code += filled(
+      "\tmov.b64 {{~fd, ~fc}}, ~fl;\n\tshf.r.clamp.b32 {1}, ~fd, ~fc, {0};\n"
+      "\tsetp.ge.u32 ~fq, ~fc, {2};\n\tselp.b32 {1}, -1, {1}, ~fq;\n"
+      "\tsetp.lt.s32 ~fq, ~fc, 0;\n\tselp.b32 {1}, 0, {1}, ~fq;\n",
+      limit.shift, result, std::uint64_t{1} << limit.shift);
   // No neighbour of an index below it wraps.
   if (limit.is_signed) code += filled("\tmin.u32 {0}, {0}, {1};\n", result, kMostSigned);
   if (!limit.is_claimed || limit.mask != 0)

@@ -39,7 +39,7 @@ struct FenceConstants {
   std::uint32_t zero = 0;    // always; the assembler does not know that
   /// Texture and surface handles that are looked at first; each is in the table, too, or 0.
   std::uint64_t fast_handles[kFastHandles] = {};
-  std::uint64_t end = 0;  // low + size
+  std::uint64_t end = 0;  // low + size; 0: there is none
 };
 static_assert(sizeof(FenceConstants) == 80);
 

@@ -496,6 +496,43 @@ TEST_F(FenceAttackTargetTest, TheControlBlockIsOutOfReach) {
   }
 }
 
+/// The index is read, so that the copy compares it with the elements that the pointer has.
+TEST_F(FenceAttackTargetTest, ABoundedCopyTouchesNothingThatWasTakenOutBeforeItBegan) {
+  const std::string text = R"(.version 8.7
+.target sm_90
+.address_size 64
+.visible .entry kernel(.param .u64 words, .param .u64 indices)
+{
+.reg .b32 %r<4>;
+.reg .b64 %rd<8>;
+ld.param.u64 %rd1, [words];
+ld.param.u64 %rd2, [indices];
+mov.u32 %r1, %tid.x;
+mul.wide.u32 %rd3, %r1, 4;
+add.u64 %rd4, %rd2, %rd3;
+ld.global.u32 %r2, [%rd4];
+mul.wide.u32 %rd5, %r2, 4;
+add.u64 %rd6, %rd1, %rd5;
+st.global.u32 [%rd6], %r1;
+ret;
+}
+)";
+  const auto device = open_device(1);
+  const std::vector<std::uint32_t> indices(kThreads, 1 << 20);
+  const KernelCase kernel{
+      .name = "kernel",
+      .entry = "kernel",
+      .grid = {1, 1, 1},
+      .block = {kThreads, 1, 1},
+      .arguments = {Argument::buffer(std::vector<std::uint32_t>(kThreads)),
+                    Argument::buffer(indices)}};
+  FormRunner runner(*device, text, 0, true, &kernel);
+  ASSERT_TRUE(runner.run_bounded(kernel)) << "the copy is not for this launch";
+  ASSERT_EQ(runner.take_record().state, FenceRecord::kFree) << "the index is in the main extent";
+  ASSERT_TRUE(runner.run_bounded_without_memory(kernel));
+  EXPECT_EQ(runner.take_record().state, FenceRecord::kComplete);
+}
+
 std::string name_of(const testing::TestParamInfo<Attack>& info) {
   return info.param.name;
 }
