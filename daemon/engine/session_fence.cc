@@ -175,7 +175,7 @@ injector::FenceConstants SessionFence::constants_of(const Module& module) const 
       .table = slot_->table.base,
       .record = slot_->record.base,
       .module = module.number};
-  constants.end = constants.low + constants.size;
+  constants.end = constants.size == 0 ? 0 : constants.low + constants.size;
   for (std::size_t i = 0; i < injector::kFastHandles && i < handles_.size(); ++i)
     constants.fast_handles[i] = handles_[handles_.size() - 1 - i];
   return constants;
@@ -288,19 +288,36 @@ AddressRange SessionFence::likely_extent(const MemoryManager& memory) const {
   return longest_of(runs_of(memory.mapped()));
 }
 
-/// The longest run of what is mapped. Its beginning changes only while no kernel looks at it.
-void SessionFence::choose_extent(const std::vector<AddressRange>& mapped, bool idle) {
+/// The longest run of what is mapped, or one that is half as long and begins where the extent does.
+/// A kernel reads the beginning and the size one after the other. So the beginning changes while no
+/// kernel looks at it, or while the extent is empty. Then it stays so until all kernels that may
+/// have seen the old beginning have ended.
+Result<void> SessionFence::choose_extent(const std::vector<AddressRange>& mapped, bool idle) {
   const std::vector<AddressRange> runs = runs_of(mapped);
-  if (idle || extent_.bytes == 0) {
-    const AddressRange chosen = longest_of(runs);
-    // Between two words a kernel could see the one's beginning with the other's size.
-    if (idle || extent_.base == 0 || extent_.base == chosen.base) extent_ = chosen;
-    return;
+  const AddressRange longest = longest_of(runs);
+  if (idle || extent_.base == 0) {
+    seen_moves_ = moves_;
+    new_move_.reset();
+    extent_ = longest;
+    return {};
   }
+  if (seen_moves_ != moves_) return {};
   for (const AddressRange& run : runs) {
     if (run.contains(extent_.base, extent_.bytes))
       extent_.bytes = run.base + run.bytes - extent_.base;
   }
+  if (longest.bytes / 2 <= extent_.bytes) return {};
+  extent_.bytes = 0;
+  if (const auto emptied = write_constants(values_of(modules_)); !emptied) return emptied;
+  extent_.base = longest.base;
+  new_move_ = ++moves_;
+  return {};
+}
+
+void SessionFence::move_was_seen(std::uint64_t move) {
+  const MutexLock lock(mutex_);
+  seen_moves_ = std::max(seen_moves_, move);
+  changed_.store(true);
 }
 
 Result<void> SessionFence::fill_table(const Wanted& wanted, bool idle) {
@@ -355,7 +372,7 @@ Result<void> SessionFence::write(const MemoryManager& memory, const Ranges& host
     const MutexLock lock(mutex_);
     if (forgotten != forgotten_) continue;  // some of it may be gone
     changed_.store(false);
-    choose_extent(mapped, idle);
+    if (const auto done = choose_extent(mapped, idle); !done) return done;
     if (const auto done = fill_table(wanted(mapped, host), idle); !done) return done;
     if (const auto done = fill_handles(idle); !done) return done;
     if (const auto done = write_table(); !done) return done;

@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
@@ -80,6 +81,15 @@ class SessionFence : private FenceMemory::Listener {
     return is_current ? Result<void>() : write(memory, host, is_idle());
   }
 
+  /// The number of a move of the main extent, once: bring_up_to_date() gave it another beginning,
+  /// which kernels that run already may not have seen. The extent is empty until move_was_seen().
+  std::optional<std::uint64_t> take_move() {
+    const MutexLock lock(mutex_);
+    return std::exchange(new_move_, std::nullopt);
+  }
+  /// All work is done that was submitted before the move. Any thread.
+  void move_was_seen(std::uint64_t move);
+
   /// Memory of the session that is mapped as a whole, at present. What is taken out of it is
   /// unmapped behind all work that was submitted by then.
   device::AddressRange main_extent() const {
@@ -111,7 +121,7 @@ class SessionFence : private FenceMemory::Listener {
   Result<void> write(const MemoryManager& memory, const Ranges& host, bool idle);
   Wanted wanted(const std::vector<device::AddressRange>& mapped, const Ranges& host) const
       SLATE_REQUIRES(mutex_);
-  void choose_extent(const std::vector<device::AddressRange>& mapped, bool idle)
+  Result<void> choose_extent(const std::vector<device::AddressRange>& mapped, bool idle)
       SLATE_REQUIRES(mutex_);
   Result<void> fill_table(const Wanted& wanted, bool idle) SLATE_REQUIRES(mutex_);
   Result<void> fill_handles(bool idle) SLATE_REQUIRES(mutex_);
@@ -126,6 +136,9 @@ class SessionFence : private FenceMemory::Listener {
   std::atomic<injector::FenceRecord*> watched_{nullptr};  // the slot's record, for all threads
   mutable Mutex mutex_;
   device::AddressRange extent_ SLATE_GUARDED_BY(mutex_);                  // the main extent
+  std::uint64_t moves_ SLATE_GUARDED_BY(mutex_) = 0;                      // of it, so far
+  std::uint64_t seen_moves_ SLATE_GUARDED_BY(mutex_) = 0;                 // of these, seen by all
+  std::optional<std::uint64_t> new_move_ SLATE_GUARDED_BY(mutex_);        // for take_move()
   std::unique_ptr<injector::FenceTable> table_ SLATE_GUARDED_BY(mutex_);  // as the device has it
   std::map<device::Module, Module> modules_ SLATE_GUARDED_BY(mutex_);
   std::vector<ModuleNames> names_ SLATE_GUARDED_BY(mutex_);  // by number less 1

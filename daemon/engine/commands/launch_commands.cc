@@ -51,6 +51,11 @@ Result<void> LaunchCommands::on(const Call<CommandType::kLaunch>& call) {
     const auto is_idle = [this] { return context_.streams.unfinished(nullptr).empty(); };
     const auto done = context_.fence.bring_up_to_date(memory_.manager(), host, is_idle);
     if (!done) return context_.checked(done);
+    if (const auto move = context_.fence.take_move()) {
+      const auto ordered = context_.retirement.after_present_work(
+          [&fence = context_.fence, move] { fence.move_was_seen(*move); });
+      if (!ordered) return context_.checked(ordered);
+    }
   }
   context_.fence.constants().note_launch(kernel.may_write_constants, call.tail);
   const auto code = function_for(call, kernel);

@@ -216,19 +216,71 @@ TEST_F(SessionFenceTest, ARecordThatIsClaimedIsWaitedFor) {
   EXPECT_EQ(violation->code, ErrorCode::kLaunchFailed);
 }
 
-TEST_F(SessionFenceTest, TheExtentMovesOnlyWhenNothingRuns) {
+TEST_F(SessionFenceTest, TheExtentMovesAtOnceWhenNothingRuns) {
+  const auto first = allocate(16 * kMiB);
+  const auto gap = allocate(16 * kMiB), longest = allocate(128 * kMiB);
+  ASSERT_TRUE(update(kIdle));
+  free(gap);
+  ASSERT_TRUE(update(kIdle));
+  EXPECT_TRUE(is_in_extent(longest));
+  EXPECT_FALSE(is_in_extent(first));
+  EXPECT_TRUE(allows(first, 8));
+  EXPECT_FALSE(fence_->take_move());
+}
+
+TEST_F(SessionFenceTest, TheExtentIsEmptyUntilAllRunningKernelsHaveSeenItsMove) {
   const auto first = allocate(16 * kMiB);
   const auto gap = allocate(16 * kMiB), longest = allocate(128 * kMiB);
   ASSERT_TRUE(update(kIdle));
   free(gap);
   ASSERT_TRUE(update(kBusy));
-  EXPECT_TRUE(is_in_extent(first));
-  EXPECT_FALSE(is_in_extent(longest));
+  EXPECT_EQ(constants().size, 0u);
+  EXPECT_EQ(constants().end, 0u);
+  EXPECT_EQ(fence_->main_extent().bytes, 0u);
+  const auto move = fence_->take_move();
+  ASSERT_TRUE(move);
+  EXPECT_FALSE(fence_->take_move()) << "it is told once";
+  const device::Address low = constants().low;
   fence_->add_variable(kFirstModule, {0x1000, 8});  // something has changed
-  ASSERT_TRUE(update(kIdle));
+  ASSERT_TRUE(update(kBusy));
+  EXPECT_EQ(constants().size, 0u) << "a kernel may still have the old beginning";
+  fence_->move_was_seen(*move);
+  ASSERT_TRUE(update(kBusy));
+  EXPECT_EQ(constants().low, low);
   EXPECT_TRUE(is_in_extent(longest));
   EXPECT_FALSE(is_in_extent(first));
-  EXPECT_TRUE(allows(first, 8));
+}
+
+TEST_F(SessionFenceTest, AMoveThatIsOverDoesNotEndALaterOne) {
+  allocate(16 * kMiB);
+  const auto gap = allocate(16 * kMiB), longer = allocate(128 * kMiB);
+  ASSERT_TRUE(update(kIdle));
+  free(gap);
+  ASSERT_TRUE(update(kBusy));
+  const auto move = fence_->take_move();
+  ASSERT_TRUE(move);
+  fence_->add_variable(kFirstModule, {0x1000, 8});
+  ASSERT_TRUE(update(kIdle));  // which ends the move
+  ASSERT_TRUE(is_in_extent(longer));
+  const auto other = allocate(8 * kMiB), longest = allocate(300 * kMiB);
+  free(longer);
+  free(other);
+  ASSERT_TRUE(update(kBusy));
+  ASSERT_TRUE(fence_->take_move());
+  fence_->move_was_seen(*move);
+  ASSERT_TRUE(update(kBusy));
+  EXPECT_FALSE(is_in_extent(longest));
+}
+
+TEST_F(SessionFenceTest, AnExtentThatIsHalfAsLongStays) {
+  const auto first = allocate(128 * kMiB);
+  const auto gap = allocate(16 * kMiB), longest = allocate(160 * kMiB);
+  ASSERT_TRUE(update(kIdle));
+  free(gap);
+  ASSERT_TRUE(update(kBusy));
+  EXPECT_TRUE(is_in_extent(first));
+  EXPECT_FALSE(is_in_extent(longest));
+  EXPECT_FALSE(fence_->take_move());
 }
 
 TEST_F(SessionFenceTest, HostMemoryAndVariablesAreRangesOfTheirOwn) {
