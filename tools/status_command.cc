@@ -63,8 +63,10 @@ std::string dispatch_line(const json& forms) {
 /// Nothing while no kernel has to be fenced.
 std::string fence_line(const json& fence) {
   if (!fence.is_object() || !fence.value("on", false)) return {};
-  return fmt::format("\nfence     on, {} kernels behind it, {} without", number(fence, "kernels"),
-                     number(fence, "unfenced"));
+  return fmt::format(
+      "\nfence     on, {} kernels behind it, {} without; {} of {} launches in bounded copies",
+      number(fence, "kernels"), number(fence, "unfenced"), number(fence, "bounded"),
+      number(fence, "launches"));
 }
 
 /// Nothing without a swap.

@@ -91,7 +91,9 @@ nlohmann::json to_json(const FenceMemory& fence) {
   return {{"choice", fence_choice_name(fence.choice())},
           {"on", fence.is_on()},
           {"kernels", counts.fenced},
-          {"unfenced", counts.unfenced}};
+          {"unfenced", counts.unfenced},
+          {"launches", counts.launches},
+          {"bounded", counts.bounded}};
 }
 
 nlohmann::json to_json(const cache::Statistics& statistics) {

@@ -63,9 +63,18 @@ class FenceMemory {
   /// Kernels that were fenced, and those that could not be. Each counts once a session.
   struct Counts {
     std::uint64_t fenced = 0, unfenced = 0;
+    std::uint64_t launches = 0, bounded = 0;  // behind the fence; those in a bounded copy
   };
   void count(bool fenced) { (fenced ? fenced_ : not_fenced_).fetch_add(1); }
-  Counts counts() const { return {fenced_.load(), not_fenced_.load()}; }
+  void count_launch(bool bounded) {
+    (bounded ? bounded_ : checked_).fetch_add(1, std::memory_order_relaxed);
+  }
+  Counts counts() const {
+    return {.fenced = fenced_.load(),
+            .unfenced = not_fenced_.load(),
+            .launches = checked_.load() + bounded_.load(),
+            .bounded = bounded_.load()};
+  }
   FenceChoice choice() const { return choice_; }
 
   /// A slot with an empty table and a free record. `listener` hears until give_back(). Errors:
@@ -101,6 +110,7 @@ class FenceMemory {
   const UnfencedChoice unfenced_;
   std::atomic<bool> on_;
   std::atomic<std::uint64_t> fenced_{0}, not_fenced_{0};
+  std::atomic<std::uint64_t> bounded_{0}, checked_{0};  // launches
   Mutex mutex_;
   std::vector<Piece> pieces_ SLATE_GUARDED_BY(mutex_);
   std::vector<Slot> free_ SLATE_GUARDED_BY(mutex_);

@@ -10,6 +10,26 @@
 #include "injector/fence/own_constants.h"
 
 namespace slate::daemon {
+namespace {
+
+// Of one kernel. Each takes the assembler's time, and memory for its code.
+constexpr std::size_t kMostFurtherCopies = 8;
+// Unserved launches of a shape before a copy is made for it.
+constexpr std::uint32_t kLaunchesBeforeCopy = 2;
+
+FirstLaunch copied(const injector::LaunchValues& launch, bool is_further) {
+  FirstLaunch result{.is_known = true,
+                     .is_further = is_further,
+                     .parameters = {launch.parameters.begin(), launch.parameters.end()},
+                     .shared_bytes = launch.shared_bytes,
+                     .low = launch.low,
+                     .bytes = launch.bytes};
+  std::ranges::copy(launch.grid, result.grid);
+  std::ranges::copy(launch.block, result.block);
+  return result;
+}
+
+}  // namespace
 
 Result<FunctionRecord*> FencedKernels::find(std::uint64_t id, FunctionRecord& kernel,
                                             const std::shared_ptr<const FormSource>& source,
@@ -31,10 +51,9 @@ Result<FunctionRecord*> FencedKernels::find(std::uint64_t id, FunctionRecord& ke
   if (shared > fenced.info.max_dynamic_shared_bytes) {
     if (const auto set = device_.set_max_dynamic_shared(fenced.function, shared); !set)
       return std::unexpected(set.error());
-    if (fenced.bounded != nullptr &&
-        !device_.set_max_dynamic_shared(fenced.bounded->function(), shared)) {
-      fenced.bounded.reset();
-    }
+    std::erase_if(fenced.bounded, [&](const auto& copy) {
+      return !device_.set_max_dynamic_shared(copy->function(), shared);
+    });
     fenced.info.max_dynamic_shared_bytes = shared;
   }
   return &fenced;
@@ -55,16 +74,8 @@ Result<FencedKernels::Fenced> FencedKernels::make(const FunctionRecord& kernel,
     result.why_not = "its module has no PTX";
     return result;
   }
-  const injector::LaunchValues first = launch();
-  FirstLaunch copied{.is_known = true,
-                     .parameters = {first.parameters.begin(), first.parameters.end()},
-                     .shared_bytes = first.shared_bytes,
-                     .low = first.low,
-                     .bytes = first.bytes};
-  std::ranges::copy(first.grid, copied.grid);
-  std::ranges::copy(first.block, copied.block);
   const auto made =
-      maker_->make(source, *kernel.name, loader_, Fencing::kKernel, std::move(copied));
+      maker_->make(source, *kernel.name, loader_, Fencing::kKernel, copied(launch(), false));
   if (!made->why_none.empty()) {
     result.why_not = made->why_none;
     return result;
@@ -82,21 +93,76 @@ Result<FencedKernels::Fenced> FencedKernels::make(const FunctionRecord& kernel,
   fenced.name = kernel.name;
   fenced.code = ~kernel.code;  // its times are not those of the program's own code
   fenced.is_fenced = true;
-  if (!made->bounds.claims.empty()) {
-    const auto copy = device_.find_function(*module, *kernel.name + injector::kBoundedSuffix);
-    if (!copy) return std::unexpected(copy.error());
-    const auto needs = device_.function_info(*copy);
-    if (!needs) return std::unexpected(needs.error());
-    fenced.info.local_bytes = std::max(fenced.info.local_bytes, needs->local_bytes);
-    auto constants = constants_of(*made, *module, own);
-    if (!constants) return std::unexpected(constants.error());
-    fenced.bounded = std::make_shared<BoundedCopy>(*copy, made->bounds, std::move(*constants));
-  }
+  if (const auto added = add_copy(fenced, *made, *module, own); !added)
+    return std::unexpected(added.error());
   fenced.may_write_constants = made->forms.analysis.reach.may_write_constants();
   if (maker_->wants_forms()) fenced.form_progress = FormProgress::kNew;
   if (const auto told = tell(fenced, *module, *made, own); !told)
     return std::unexpected(told.error());
   return result;
+}
+
+/// The bounded copy in `module`, if it has one.
+Result<void> FencedKernels::add_copy(FunctionRecord& fenced, const MadeForms& made,
+                                     device::Module module, device::Module own) {
+  if (made.bounds.claims.empty()) return {};
+  const auto copy = device_.find_function(module, *fenced.name + injector::kBoundedSuffix);
+  if (!copy) return std::unexpected(copy.error());
+  const auto needs = device_.function_info(*copy);
+  if (!needs) return std::unexpected(needs.error());
+  const std::uint32_t shared = fenced.info.max_dynamic_shared_bytes;
+  if (shared > needs->max_dynamic_shared_bytes &&
+      !device_.set_max_dynamic_shared(*copy, shared)) {
+    return {};
+  }
+  fenced.info.local_bytes = std::max(fenced.info.local_bytes, needs->local_bytes);
+  auto constants = constants_of(made, module, own);
+  if (!constants) return std::unexpected(constants.error());
+  fenced.bounded.push_back(
+      std::make_shared<BoundedCopy>(*copy, made.bounds, std::move(*constants)));
+  return {};
+}
+
+void FencedKernels::attend_unserved(std::uint64_t id,
+                                    const std::shared_ptr<const FormSource>& source,
+                                    device::Module own, const injector::LaunchValues& launch) {
+  Fenced& fenced = kernels_.at(id);
+  if (fenced.copy_order != nullptr) {
+    if (!fenced.copy_order->done()) return;
+    return take_copy(fenced, *std::exchange(fenced.copy_order, nullptr)->outcome(), own);
+  }
+  // Without an extent no copy is of use.
+  if (launch.bytes == 0) return;
+  auto shape = std::ranges::find_if(fenced.shapes, [&](const Shape& each) {
+    return each.shared_bytes == launch.shared_bytes && std::ranges::equal(each.block, launch.block);
+  });
+  if (shape == fenced.shapes.end()) {
+    if (fenced.shapes.size() == kMostFurtherCopies) return;
+    shape = fenced.shapes.insert(shape, Shape{.shared_bytes = launch.shared_bytes});
+    std::ranges::copy(launch.block, shape->block);
+  }
+  if (shape->launches == kLaunchesBeforeCopy || ++shape->launches < kLaunchesBeforeCopy) return;
+  const FirstLaunch first = copied(launch, true);
+  const std::string& name = *fenced.kernel.name;
+  if (const auto found = maker_->find(*source, name, Fencing::kKernel, first))
+    return take_copy(fenced, *found, own);
+  fenced.copy_order = maker_->order({loader_.uid, session_}, source, name, Fencing::kKernel, first);
+}
+
+/// A further bounded copy. Without it launches take the kernel with all checks.
+void FencedKernels::take_copy(Fenced& fenced, const MadeForms& made, device::Module own) {
+  if (!made.why_none.empty() || made.bounds.claims.empty()) return;
+  const auto done = or_out_of_memory([&]() -> Result<void> {
+    const auto module = load_made(device_, loaded_, made, own);
+    if (!module) return std::unexpected(module.error());
+    fenced.further.push_back(*module);
+    if (const auto told = tell(fenced.kernel, *module, made, own); !told) return told;
+    return add_copy(fenced.kernel, made, *module, own);
+  });
+  if (!done) {
+    log_of_user(loader_.uid, LogLevel::kInfo, "session {}: {} has no further copy: {}", session_,
+                *fenced.kernel.name, done.error().message);
+  }
 }
 
 /// Of the bounded copy in `module`; null if it has none.
@@ -138,7 +204,9 @@ std::vector<device::Module> FencedKernels::forget(std::uint64_t module) {
   std::erase_if(kernels_, [&](const auto& entry) {
     const Fenced& fenced = entry.second;
     if (fenced.kernel.module != module) return false;
-    for (const device::Module each : {fenced.module, fenced.kernel.form_module}) {
+    std::vector<device::Module> modules = fenced.further;
+    modules.insert(modules.end(), {fenced.module, fenced.kernel.form_module});
+    for (const device::Module each : modules) {
       if (each == device::Module{}) continue;
       fence_->remove_module(each);
       unused.push_back(each);

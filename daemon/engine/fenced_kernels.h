@@ -40,6 +40,11 @@ class FencedKernels {
   Result<FunctionRecord*> find(std::uint64_t id, FunctionRecord& kernel,
                                const std::shared_ptr<const FormSource>& source, device::Module own,
                                const LaunchOf& launch);
+  /// No bounded copy serves a launch of the kernel. When blocks like its come again, another copy
+  /// is made for them in the background, and is there for a launch some time later, if it can be
+  /// had. Requires: find() has returned the kernel.
+  void attend_unserved(std::uint64_t id, const std::shared_ptr<const FormSource>& source,
+                       device::Module own, const injector::LaunchValues& launch);
   /// Why the kernel cannot be fenced; empty: it can, or find() was not called.
   std::string why_not(std::uint64_t id) const;
   /// Tells the fence of a module that was made of the kernel, and of the variables that it reaches.
@@ -50,15 +55,28 @@ class FencedKernels {
   void clear() { kernels_.clear(); }
 
  private:
+  /// Blocks and dynamic shared memory of launches that no bounded copy has served.
+  struct Shape {
+    std::uint32_t block[3] = {};
+    std::uint32_t shared_bytes = 0;
+    std::uint32_t launches = 0;
+  };
+
   struct Fenced {
     FunctionRecord kernel;
     device::Module module{};  // what kernel.function is of
     std::string why_not;      // why it cannot be fenced; empty: it is
+    std::vector<device::Module> further{};           // what its further bounded copies are of
+    std::vector<Shape> shapes{};                     // for which copies were looked for
+    std::shared_ptr<FormMaker::Order> copy_order{};  // null: none is being made
   };
 
+  Result<void> add_copy(FunctionRecord& fenced, const MadeForms& made, device::Module module,
+                        device::Module own);
   Result<Fenced> make(const FunctionRecord& kernel, const std::shared_ptr<const FormSource>& source,
                       device::Module own, const LaunchOf& launch);
 
+  void take_copy(Fenced& fenced, const MadeForms& made, device::Module own);
   Result<std::shared_ptr<OwnConstantSet>> constants_of(const MadeForms& made, device::Module module,
                                                        device::Module own);
 

@@ -16,7 +16,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Part of every key: to be raised when the forms themselves change.
-constexpr std::string_view kFormat = "11";
+constexpr std::string_view kFormat = "12";
 constexpr int kLowestPriority = 19;
 /// The orders' thread takes turns as a user of its own. As a user whose sessions load large modules
 /// it would wait for them, and all users' orders with it.
@@ -58,8 +58,8 @@ FormMaker::~FormMaker() {
   if (thread_.joinable()) thread_.join();
 }
 
-cache::Key FormMaker::key_of(const FormSource& source, const std::string& kernel,
-                             Fencing fence) const {
+cache::Key FormMaker::key_of(const FormSource& source, const std::string& kernel, Fencing fence,
+                             const FirstLaunch& launch) const {
   cache::KeyBuilder key = compiler_.key("forms");
   key.add("forms", kFormat)
       .add("profile", settings_.profiles ? "1" : "0")
@@ -70,12 +70,17 @@ cache::Key FormMaker::key_of(const FormSource& source, const std::string& kernel
   } else if (settings_.dispatch) {
     key.add("dispatch", dispatch_text(""));
   }
+  if (launch.is_further) {
+    const auto& block = launch.block;
+    key.add("block",
+            fmt::format("{} {} {} {}", block[0], block[1], block[2], launch.shared_bytes));
+  }
   return key.finish();
 }
 
 FormMaker::Outcome FormMaker::find(const FormSource& source, const std::string& kernel,
-                                   Fencing fence) {
-  const auto bytes = compiler_.find(key_of(source, kernel, fence));
+                                   Fencing fence, const FirstLaunch& launch) {
+  const auto bytes = compiler_.find(key_of(source, kernel, fence, launch));
   if (!bytes) return nullptr;
   auto made = unpack(*bytes);
   if (!made) {
@@ -102,14 +107,14 @@ Result<injector::KernelForms> FormMaker::analyse(const std::shared_ptr<const For
 
 FormMaker::Outcome FormMaker::make(const std::shared_ptr<const FormSource>& source,
                                    const std::string& kernel, const Loader& loader, Fencing fence,
-                                   FirstLaunch launch) {
-  if (Outcome found = find(*source, kernel, fence)) return found;
-  return make_anew(source, kernel, loader, fence, std::move(launch));
+                                   const FirstLaunch& launch) {
+  if (Outcome found = find(*source, kernel, fence, launch)) return found;
+  return make_anew(source, kernel, loader, fence, launch);
 }
 
 FormMaker::Outcome FormMaker::make_anew(const std::shared_ptr<const FormSource>& source,
                                         const std::string& kernel, const Loader& loader,
-                                        Fencing fence, FirstLaunch launch) {
+                                        Fencing fence, const FirstLaunch& launch) {
   auto begin = Clock::now();
   auto made = or_out_of_memory([&]() -> Result<MadeForms> {
     const auto turn = compiler_.begin_turn(loader, source->text.size());
@@ -117,7 +122,7 @@ FormMaker::Outcome FormMaker::make_anew(const std::shared_ptr<const FormSource>&
     begin = Clock::now();
     auto reader = take_reader(source, loader);
     if (!reader) return std::unexpected(reader.error());
-    auto result = make_from(**reader, *source, kernel, loader, fence, std::move(launch));
+    auto result = make_from(**reader, *source, kernel, loader, fence, launch);
     keep_reader(std::move(*reader), source);
     return result;
   });
@@ -130,7 +135,7 @@ FormMaker::Outcome FormMaker::make_anew(const std::shared_ptr<const FormSource>&
   } else {
     log_debug("{} has no forms: {}", kernel, made->why_none);
   }
-  if (compiler_.compiles()) compiler_.store(key_of(*source, kernel, fence), pack(*made));
+  if (compiler_.compiles()) compiler_.store(key_of(*source, kernel, fence, launch), pack(*made));
   const MutexLock lock(mutex_);
   ++(made->why_none.empty() ? counts_.made : counts_.without_forms);
   counts_.cost_ms += made->cost_ms;
@@ -184,11 +189,13 @@ void FormMaker::keep_reader(Reader reader, const std::shared_ptr<const FormSourc
 
 std::shared_ptr<FormMaker::Order> FormMaker::order(Owner owner,
                                                    std::shared_ptr<const FormSource> source,
-                                                   std::string kernel, Fencing fence) {
+                                                   std::string kernel, Fencing fence,
+                                                   FirstLaunch launch) {
   auto order = std::make_shared<Order>();
   order->source_ = std::move(source);
   order->kernel_ = std::move(kernel);
   order->fence_ = fence;
+  order->launch_ = std::move(launch);
   order->owner_ = owner;
   {
     const MutexLock lock(mutex_);
@@ -222,7 +229,7 @@ void FormMaker::run() {
       Loader loader{.uid = kOwnTurns};
       if (is_dropped_with_its_session(*order->source_))
         loader.is_over = [&order] { return order.use_count() == 1; };
-      outcome = make(order->source_, order->kernel_, loader, order->fence_);
+      outcome = make(order->source_, order->kernel_, loader, order->fence_, order->launch_);
       spend(order->owner_.session, outcome->cost_ms);
     } else {
       outcome = nothing(order->kernel_, "its session's kernels took slate too long");

@@ -68,6 +68,7 @@ class FormMaker {
     std::shared_ptr<const FormSource> source_;
     std::string kernel_;
     Fencing fence_ = Fencing::kNone;
+    FirstLaunch launch_;
     Owner owner_;
     Outcome outcome_;
     std::atomic<bool> done_{false};
@@ -91,13 +92,16 @@ class FormMaker {
   Result<injector::KernelForms> analyse(const std::shared_ptr<const FormSource>& source,
                                         const std::string& kernel, const Loader& loader);
   /// The forms that the cache has; null for nothing.
-  Outcome find(const FormSource& source, const std::string& kernel, Fencing fence = Fencing::kNone);
+  Outcome find(const FormSource& source, const std::string& kernel, Fencing fence = Fencing::kNone,
+               const FirstLaunch& launch = {});
   /// Makes the forms while the caller waits. `launch`: as in FormRequest, of a kernel behind the
   /// fence. Never null.
   Outcome make(const std::shared_ptr<const FormSource>& source, const std::string& kernel,
-               const Loader& loader, Fencing fence = Fencing::kNone, FirstLaunch launch = {});
+               const Loader& loader, Fencing fence = Fencing::kNone,
+               const FirstLaunch& launch = {});
   std::shared_ptr<Order> order(Owner owner, std::shared_ptr<const FormSource> source,
-                               std::string kernel, Fencing fence = Fencing::kNone);
+                               std::string kernel, Fencing fence = Fencing::kNone,
+                               FirstLaunch launch = {});
   /// Frees what is kept of a session's orders.
   void forget(std::uint64_t session);
 
@@ -113,9 +117,10 @@ class FormMaker {
   bool is_dropped_with_its_session(const FormSource& source) const;
   bool may_still_spend(std::uint64_t session);
   void spend(std::uint64_t session, double ms);
-  cache::Key key_of(const FormSource& source, const std::string& kernel, Fencing fence) const;
+  cache::Key key_of(const FormSource& source, const std::string& kernel, Fencing fence,
+                    const FirstLaunch& launch) const;
   Outcome make_anew(const std::shared_ptr<const FormSource>& source, const std::string& kernel,
-                    const Loader& loader, Fencing fence, FirstLaunch launch);
+                    const Loader& loader, Fencing fence, const FirstLaunch& launch);
   Result<MadeForms> make_from(TextReader& reader, const FormSource& source,
                               const std::string& kernel, const Loader& loader, Fencing fence,
                               FirstLaunch launch);

@@ -72,7 +72,7 @@ struct FunctionRecord {
   FormMaker::Outcome made;                       // null: nothing was made
   device::Module form_module{};                  // module of the forms; 0: none
   bool is_fenced = false;                        // whether `function` and the forms are
-  std::shared_ptr<BoundedCopy> bounded;          // of a fenced kernel; null: none
+  std::vector<std::shared_ptr<BoundedCopy>> bounded;  // of a fenced kernel; used last first
   bool may_write_constants = true;               // as Reach::may_write_constants()
   const injector::KernelForms* forms = nullptr;  // forms of `made`; null: none
   FormFunction worker, compact_worker, slice, profile;

@@ -315,6 +315,12 @@ Result<FunctionRecord*> ModuleStore::fenced(std::uint64_t id, FunctionRecord& ke
   return fenced_.find(id, kernel, (*owner)->source, (*owner)->device, launch);
 }
 
+void ModuleStore::attend_unserved(std::uint64_t id, const FunctionRecord& kernel,
+                                  const injector::LaunchValues& launch) {
+  const auto owner = find_module(kernel.module);
+  if (owner) fenced_.attend_unserved(id, (*owner)->source, (*owner)->device, launch);
+}
+
 Result<injector::Reach> ModuleStore::reach_of(const FunctionRecord& kernel) {
   if (kernel.forms != nullptr) return kernel.forms->analysis.reach;
   const auto owner = find_module(kernel.module);

@@ -94,6 +94,9 @@ class ModuleStore {
   Result<FunctionRecord*> find_function(std::uint64_t id);
   /// The kernel of this id behind the fence. Errors and requirements as FencedKernels::find().
   Result<FunctionRecord*> fenced(std::uint64_t id, FunctionRecord& kernel, const LaunchOf& launch);
+  /// As FencedKernels::attend_unserved().
+  void attend_unserved(std::uint64_t id, const FunctionRecord& kernel,
+                       const injector::LaunchValues& launch);
   /// As FencedKernels::why_not().
   std::string why_unfenced(std::uint64_t id) const { return fenced_.why_not(id); }
   /// What the kernel reaches, by its PTX. Errors: kNotSupported without PTX; those of TextReader.

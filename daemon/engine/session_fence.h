@@ -49,6 +49,8 @@ class SessionFence : private FenceMemory::Listener {
   bool is_on() const { return memory_ != nullptr && memory_->is_on(); }
   /// Counts a kernel that was fenced, or could not be. Requires: is_on().
   void count(bool fenced) { memory_->count(fenced); }
+  /// Counts a launch of a fenced kernel. `bounded`: whether its bounded copy takes it.
+  void count_launch(bool bounded) { memory_->count_launch(bounded); }
   bool lets_unfenced_run() const { return memory_->lets_unfenced_run(); }
   /// As FenceMemory::moves_unfenced().
   bool moves_unfenced() const { return memory_ != nullptr && memory_->moves_unfenced(); }

@@ -97,19 +97,35 @@ injector::LaunchValues LaunchCommands::values_of(const Call<CommandType::kLaunch
   return launch;
 }
 
-/// The bounded copy of a fenced kernel where the launch keeps to its bounds.
+/// What a kernel runs as natively: behind the fence a bounded copy where the launch keeps to one's
+/// bounds.
 Result<device::Function> LaunchCommands::function_for(const Call<CommandType::kLaunch>& call,
-                                                      const FunctionRecord& kernel) const {
-  if (kernel.bounded == nullptr ||
-      !kernel.bounded->serves(values_of(call, context_.fence.main_extent()))) {
-    return kernel.function;
+                                                      FunctionRecord& kernel) {
+  if (!kernel.is_fenced) return kernel.function;
+  const auto copy = bounded_copy_for(call, kernel);
+  if (!copy) return std::unexpected(copy.error());
+  context_.fence.count_launch(*copy != nullptr);
+  return *copy != nullptr ? (*copy)->function() : kernel.function;
+}
+
+/// Null: none serves the launch.
+Result<const BoundedCopy*> LaunchCommands::bounded_copy_for(const Call<CommandType::kLaunch>& call,
+                                                            FunctionRecord& kernel) {
+  const injector::LaunchValues launch = values_of(call, context_.fence.main_extent());
+  const auto found = std::ranges::find_if(
+      kernel.bounded, [&](const auto& each) { return each->serves(launch); });
+  if (found == kernel.bounded.end()) {
+    code_.modules().attend_unserved(call.body.function, kernel, launch);
+    return nullptr;
   }
-  if (OwnConstantSet* const constants = kernel.bounded->constants()) {
+  std::rotate(kernel.bounded.begin(), found, found + 1);
+  const BoundedCopy& copy = *kernel.bounded.front();
+  if (OwnConstantSet* const constants = copy.constants()) {
     const auto are_current = bring_up_to_date(*constants, *call.stream);
     if (!are_current) return std::unexpected(are_current.error());
-    if (!*are_current) return kernel.function;
+    if (!*are_current) return nullptr;
   }
-  return kernel.bounded->function();
+  return &copy;
 }
 
 /// Whether the constants are the program's for the next launch on `stream`. If need be they are

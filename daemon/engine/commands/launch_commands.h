@@ -40,7 +40,9 @@ class LaunchCommands {
   static injector::LaunchValues values_of(const Call<ipc::CommandType::kLaunch>& call,
                                           device::AddressRange extent);
   Result<device::Function> function_for(const Call<ipc::CommandType::kLaunch>& call,
-                                        const FunctionRecord& kernel) const;
+                                        FunctionRecord& kernel);
+  Result<const BoundedCopy*> bounded_copy_for(const Call<ipc::CommandType::kLaunch>& call,
+                                              FunctionRecord& kernel);
   Result<bool> bring_up_to_date(OwnConstantSet& constants, LogicalStream& stream) const;
 
   struct Hold {

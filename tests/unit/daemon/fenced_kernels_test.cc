@@ -1,0 +1,150 @@
+// Further bounded copies of a kernel behind the fence, for blocks that the first one is not for.
+#include "daemon/engine/fenced_kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "daemon/engine/module_store.h"
+#include "device/device.h"
+#include "tests/unit/daemon/temporary_directory.h"
+
+namespace slate::daemon {
+namespace {
+
+/// Each thread reads what another one has stored in shared memory, by the size of the block.
+constexpr std::string_view kReverses = R"(.version 8.8
+.target sm_90
+.address_size 64
+.extern .shared .align 4 .b8 tile[];
+.visible .entry k(.param .u64 p)
+{
+	.reg .b64 %rd<4>;
+	.reg .b32 %r<9>;
+	ld.param.u64 %rd1, [p];
+	mov.u32 %r1, %tid.x;
+	mov.u32 %r2, tile;
+	mad.lo.u32 %r3, %r1, 4, %r2;
+	st.shared.u32 [%r3], %r1;
+	bar.sync 0;
+	mov.u32 %r4, %ntid.x;
+	sub.u32 %r5, %r4, %r1;
+	sub.u32 %r5, %r5, 1;
+	mad.lo.u32 %r6, %r5, 4, %r2;
+	ld.shared.u32 %r7, [%r6];
+	mul.wide.u32 %rd2, %r1, 4;
+	add.u64 %rd3, %rd1, %rd2;
+	st.global.u32 [%rd3], %r7;
+	ret;
+}
+)";
+
+class FencedKernelsTest : public testing::Test {
+ protected:
+  FencedKernelsTest()
+      : device_(std::move(*device::open_device("sim:sms=2,memory=256M"))),
+        compiler_(*device_, open_cache(*device_, directory_.path(), std::uint64_t{64} << 20)),
+        maker_(compiler_, {}),
+        fence_(
+            std::make_shared<FenceMemory>(*device_, FenceChoice::kAlways, UnfencedChoice::kRun)) {
+    store_ = std::make_unique<ModuleStore>(
+        *device_, compiler_, &maker_, 1, [](device::Address, std::uint64_t) { return false; },
+        std::make_shared<ImageStore>(0), Loader(), &fence_);
+    EXPECT_TRUE(store_->add_chunk({1, kReverses.size(), 0, ipc::kImagePtx, 0},
+                                  std::as_bytes(std::span(kReverses))));
+    EXPECT_TRUE(store_->add_function(1, 1, "k"));
+    std::memcpy(parameters_, &kLow, sizeof(kLow));
+  }
+  ~FencedKernelsTest() override {
+    fence_.release();
+    store_->release();
+  }
+
+  injector::LaunchValues launch_of(std::uint32_t threads) const {
+    return {.parameters = parameters_,
+            .block = {threads, 1, 1},
+            .shared_bytes = 4 * threads,
+            .low = kLow,
+            .bytes = extent_};
+  }
+  FunctionRecord& fenced(std::uint32_t threads) {
+    const auto found = store_->fenced(1, **store_->find_function(1),
+                                      [this, threads] { return launch_of(threads); });
+    EXPECT_TRUE(found);
+    return **found;
+  }
+  bool serves(const FunctionRecord& kernel, std::uint32_t threads) {
+    return std::ranges::any_of(kernel.bounded, [&](const std::shared_ptr<BoundedCopy>& copy) {
+      return copy->serves(launch_of(threads));
+    });
+  }
+  /// Launches until a copy has come, or for 100 ms where none is to come.
+  bool launch_unserved(FunctionRecord& kernel, std::uint32_t threads, int launches, bool comes) {
+    const std::size_t before = kernel.bounded.size();
+    const auto limit =
+        std::chrono::steady_clock::now() + std::chrono::milliseconds(comes ? 30'000 : 100);
+    for (int i = 0; i < launches; ++i) store_->attend_unserved(1, kernel, launch_of(threads));
+    while (kernel.bounded.size() == before && std::chrono::steady_clock::now() < limit) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      if (comes) store_->attend_unserved(1, kernel, launch_of(threads));
+    }
+    return kernel.bounded.size() > before;
+  }
+
+  static constexpr std::uint64_t kLow = 0x4000'0000;
+  std::uint64_t extent_ = 1 << 20;
+  std::byte parameters_[sizeof(kLow)];
+  TemporaryDirectory directory_;
+  std::unique_ptr<device::Device> device_;
+  Compiler compiler_;
+  FormMaker maker_;
+  SessionFence fence_;
+  std::unique_ptr<ModuleStore> store_;
+};
+
+TEST_F(FencedKernelsTest, BlocksThatComeAgainGetACopyOfTheirOwn) {
+  FunctionRecord& kernel = fenced(64);
+  ASSERT_EQ(kernel.bounded.size(), 1u);
+  ASSERT_TRUE(serves(kernel, 64));
+  ASSERT_FALSE(serves(kernel, 96));
+  ASSERT_TRUE(launch_unserved(kernel, 96, 2, true));
+  EXPECT_TRUE(serves(kernel, 96));
+  EXPECT_TRUE(serves(kernel, 64));
+  EXPECT_FALSE(serves(kernel, 32));
+}
+
+TEST_F(FencedKernelsTest, BlocksThatComeOnceGetNone) {
+  FunctionRecord& kernel = fenced(64);
+  for (std::uint32_t threads = 96; threads <= 160; threads += 32)
+    EXPECT_FALSE(launch_unserved(kernel, threads, 1, false));
+}
+
+TEST_F(FencedKernelsTest, WithoutAnExtentNoCopyIsMade) {
+  FunctionRecord& kernel = fenced(64);
+  extent_ = 0;
+  EXPECT_FALSE(launch_unserved(kernel, 64, 9, false));
+}
+
+TEST_F(FencedKernelsTest, AKernelHasOnlySoManyCopies) {
+  FunctionRecord& kernel = fenced(32);
+  int copies = 0;
+  for (std::uint32_t threads = 64; threads <= 256; threads += 32)
+    copies += launch_unserved(kernel, threads, 2, true) ? 1 : 0;
+  EXPECT_EQ(copies, 7);
+  EXPECT_TRUE(launch_unserved(kernel, 288, 2, true));
+  EXPECT_FALSE(launch_unserved(kernel, 320, 9, false));
+  EXPECT_FALSE(serves(kernel, 320));
+}
+
+TEST_F(FencedKernelsTest, TheModulesOfFurtherCopiesGoWithTheKernels) {
+  FunctionRecord& kernel = fenced(64);
+  ASSERT_TRUE(launch_unserved(kernel, 96, 2, true));
+  const auto gone = store_->forget(1);
+  ASSERT_TRUE(gone);
+  EXPECT_EQ(gone->size(), 3u) << "the program's, and one for each copy";
+}
+
+}  // namespace
+}  // namespace slate::daemon
