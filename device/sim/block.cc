@@ -64,11 +64,14 @@ Block::Block(const KernelLaunch& launch, device::Dim3 index, std::uint32_t sm)
   SLATE_CHECK(state.code != nullptr);
   state.index = index;
   state.sm = sm;
-  const std::uint64_t shared =
+  const std::uint64_t wanted =
       state.code->dynamic_shared_offset > state.code->static_shared &&
               launch.dynamic_shared_bytes == 0
           ? state.code->static_shared
           : state.code->dynamic_shared_offset + launch.dynamic_shared_bytes;
+  // As sm_90 gives it out.
+  constexpr std::uint64_t kUnit = 128;
+  const std::uint64_t shared = (wanted + kUnit - 1) / kUnit * kUnit;
   state.shared_bytes = shared;
   state.shared = unwritten(shared / sizeof(ConstantLine) + 1, launch.leftovers);
   describe(state.area, launch, index, sm, shared);

@@ -365,17 +365,27 @@ std::string clear_part(const SharedClearing::Part& part, std::uint64_t threads) 
 }  // namespace
 
 std::string clear_shared_text(const SharedClearing& clearing, std::uint32_t reserved) {
+  const std::string total = expand(kTotalShared);
+  const std::uint64_t end = reserved + clearing.expected.value_or(0);
+  const bool has_rest = clearing.expected && *clearing.expected % kSharedUnit != 0;
   std::string parts;
-  if (!clearing.parts.empty()) {
+  if (!clearing.parts.empty() || has_rest) {
     parts = thread_number(clearing.block) + expand("\tmov.b64 ~fz, 0;\n\tmov.b32 ~fc, 0;\n");
     for (const SharedClearing::Part& part : clearing.parts)
       parts += clear_part(part, clearing.threads);
+    if (has_rest) {
+      parts += filled(
+          "\tmad.lo.u32 ~fb, ~fv, 4, {0};\n\tsetp.lt.u32 ~fp, ~fb, {1};\n"
+          "\t@~fp st.shared.b32 [~fb], ~fc;\n",
+          end, total);
+    }
     // A thread that ends does not come to the barrier that shows others what it has stored.
     if (clearing.may_end_first) parts += "\tfence.acq_rel.cta;\n";
   }
   if (!clearing.expected) return parts;
-  return filled("\tsetp.eq.u32 ~fp, {}, {};\n\t@~fp bra.uni $fknown;\n", expand(kTotalShared),
-                reserved + *clearing.expected) +
+  return filled(
+             "\tsub.u32 ~fd, {}, {};\n\tsetp.lt.u32 ~fp, ~fd, {};\n\t@~fp bra.uni $fknown;\n",
+             total, end, kSharedUnit) +
          clear_shared_text(reserved, false) +
          filled("\tbra.uni $fready;\n$fknown:\n{}$fready:\n", parts);
 }

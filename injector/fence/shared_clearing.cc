@@ -69,12 +69,20 @@ class Chooser {
 
   bool reads_anywhere() const { return reads_anywhere_; }
 
-  /// Requires: reads_anywhere(). Returns the bytes of all variables.
-  std::uint64_t want_all() {
+  /// Requires: reads_anywhere(). Returns the bytes of all variables; none: something may lie between
+  /// them.
+  std::optional<std::uint64_t> want_all() {
     is_wanted_.assign(is_wanted_.size(), true);
     is_whole_ = is_wanted_;
-    std::uint64_t bytes = 0;
-    for (std::uint32_t i = 0; i < variables_.all().size(); ++i) bytes += variables_.bytes(i);
+    const auto& all = variables_.all();
+    // Dynamic memory is the last, and begins with a multiple of 16 bytes.
+    std::uint64_t align = variables_.has_dynamic() ? 16 : 4, bytes = 0;
+    for (const ptx::Variable* each : all) align = std::max<std::uint64_t>(align, each->align);
+    for (std::uint32_t i = 0; i < all.size(); ++i) {
+      const bool is_last = all.size() == 1 || all[i]->bytes == 0;
+      if (variables_.bytes(i) % (is_last ? 4 : align) != 0) return std::nullopt;
+      bytes += variables_.bytes(i);
+    }
     return bytes;
   }
 
@@ -119,7 +127,11 @@ SharedClearing shared_clearing(const SharedVariables& variables, const Rehearsal
                         .threads = block[0] * block[1] * block[2],
                         .block = block,
                         .may_end_first = fence_ends || rehearsal.may_end_first()};
-  if (chooser.reads_anywhere()) result.expected = chooser.want_all();
+  if (chooser.reads_anywhere()) {
+    result.expected = chooser.want_all();
+    // Each thread clears 4 bytes behind the variables.
+    if (!result.expected || result.threads < kSharedUnit / 4) return whole;
+  }
   const bool stores_anywhere = std::ranges::any_of(stores, [&](std::uint32_t at) {
     return rehearsal.at(at).is_in_front && !rehearsal.at(at).is_within;
   });

@@ -22,6 +22,9 @@ struct SharedRead {
   const ptx::Variable* variable = nullptr;  // that it stays in; null: it may go anywhere
 };
 
+/// A block's shared memory has a multiple of so many bytes: of 128 or 256, as the hardware has it.
+inline constexpr std::uint32_t kSharedUnit = 128;
+
 struct SharedClearing {
   /// Bytes [first, end) of a variable, which are cleared by pieces: the thread of number n has
   /// piece n, n + threads, and so on.
@@ -35,8 +38,10 @@ struct SharedClearing {
   std::uint32_t threads = 0;
   ThreadStep::Index block{};
   bool may_end_first = false;  // whether a thread may end in front of its first barrier
-  /// Bytes that the block's memory must have, all of them in variables; else the whole is cleared.
-  /// None: nothing is read outside of known variables.
+  /// Bytes of all variables, which lie side by side from the beginning, where some may be read
+  /// outside of known variables. The block's memory must end less than kSharedUnit behind them, and
+  /// what is behind them is cleared, too; else the whole is. A multiple of 4. None: nothing is read
+  /// there.
   std::optional<std::uint64_t> expected{};
 };
 

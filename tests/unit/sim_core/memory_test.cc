@@ -162,11 +162,22 @@ TEST(MemoryTest, DynamicSharedMemoryFollowsTheStatic) {
     EXPECT_EQ(machine.words()[i], i ^ 1);
     EXPECT_EQ(machine.words_b()[i], 128u);
   }
-  setup.dynamic_shared = 124;
+  setup.dynamic_shared = 96;
   const Outcome outside = machine.run(entry(body, before), setup);
   ASSERT_FALSE(outside.ok());
-  EXPECT_NE(outside.message().find("thread (31,0,0)"), std::string::npos) << outside.message();
+  EXPECT_NE(outside.message().find("thread (24,0,0)"), std::string::npos) << outside.message();
   EXPECT_NE(outside.message().find("shared"), std::string::npos) << outside.message();
+}
+
+TEST(MemoryTest, ABlockHasAMultipleOf128BytesOfSharedMemory) {
+  Machine machine;
+  const std::string body = R"(
+    .shared .align 4 .b32 words[33];
+    mov.u32 %r2, words; mov.u32 %r6, %total_smem_size; add.u32 %r3, %r2, 252;
+    st.shared.u32 [%r3], %r1; st.global.u32 [%rd5], %r6;)";
+  const Outcome outcome = machine.run(entry(body));
+  ASSERT_TRUE(outcome.ok()) << outcome.message();
+  EXPECT_EQ(machine.words_b()[0], 256u);
 }
 
 TEST(MemoryTest, AWildAccessIsNamed) {

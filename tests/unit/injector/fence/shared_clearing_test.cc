@@ -172,6 +172,20 @@ TEST(SharedClearingTest, WhatAReadMayFindAnywhereIsAllOfTheBlocks) {
             "sh[256..260) by 4; all of 260; ");
 }
 
+TEST(SharedClearingTest, WhereSomethingMayLieBetweenVariablesAllIsCleared) {
+  const std::string anywhere =
+      "mov.u32 %r6, sh;\nmad.lo.u32 %r6, %r2, 4, %r6;\nst.shared.u32 [more], %r2;\n"
+      "ld.shared.u32 %r7, [%r6];\n";
+  const auto with = [&](std::string_view more) {
+    return Copy(kStore + kBarrier + anywhere,
+                fmt::format(".shared .align 4 .b8 sh[256];\n{}", more));
+  };
+  EXPECT_FALSE(with(".shared .align 4 .b8 more[68];").is_whole);
+  EXPECT_TRUE(with(".shared .align 8 .b8 more[68];").is_whole);
+  EXPECT_FALSE(with(".shared .align 8 .b8 more[72];").is_whole);
+  EXPECT_TRUE(with(".shared .align 1 .b8 more[67];").is_whole);
+}
+
 TEST(SharedClearingTest, DynamicMemoryHasTheLaunchsSize) {
   const std::string element = "mov.u32 %r6, dyn;\nmad.lo.u32 %r6, %t, 4, %r6;\n";
   const std::string store = element + "st.shared.u32 [%r6], %r2;\n";
