@@ -13,7 +13,8 @@ beside the list, too. Without it a run has an empty folder of its own, and the f
 - `--cost N` measures the fence instead: each innocent program N times by each of two slated, without the fence and behind it,
   in turn. `kernels` is the ratio of the kernels' times by the device's clock: for each kernel, grid and form that all runs have
   measured, the mean time of a launch times the launches, and of the runs the median. `measured` is the part of the launches that
-  these are. A kernel's first launches in a process do not count: its code is loaded with them. `process` is the ratio of whole
+  these are. A kernel's first launches in a process do not count, as its code is loaded with them, unless
+  nothing else was measured. `process` is the ratio of whole
   runs. 1.00 is no cost. An engine tries other forms in some of its first launches: hence the form.
 
     SLATE_TEST_DEVICE=cuda python3 bench/beside_faults.py --build build/release --list programs/list.json
@@ -190,16 +191,20 @@ def kernel_times(daemon, pid, seconds):
     events = json.loads(reply.stdout)["traceEvents"]
     mine = {each["pid"] for each in events if each.get("name") == "process_name" and "pid %d)" % pid in each["args"]["name"]}
     found = collections.defaultdict(lambda: [0, 0, 0.0])
-    loaded = set()
+    firsts = {}
     kernels = [each for each in events if each.get("cat") == "kernel" and each["pid"] in mine]
     for event in sorted(kernels, key=lambda each: each["ts"]):
         told = event["args"]
         times = found[event["name"], told["blocks"], told["form"]]
         times[0] += told["launches"]
-        if told["device_ms"] > 0 and event["name"] in loaded:
+        if told["device_ms"] > 0:
             times[1] += told["launches"]
             times[2] += told["device_ms"]
-        loaded.add(event["name"])
+        firsts.setdefault(event["name"], (times, told))
+    for times, told in firsts.values():
+        if told["device_ms"] > 0 and times[1] > told["launches"]:
+            times[1] -= told["launches"]
+            times[2] -= told["device_ms"]
     return found
 
 
