@@ -26,9 +26,9 @@ enum class Fencing : std::uint8_t {
 /// A launch of a kernel, for whose like its fence is made.
 struct FirstLaunch {
   bool is_known = false;
-  /// Whether the fence was made for other blocks before: what is made now is for blocks and dynamic
-  /// shared memory like these, beside that.
-  bool is_further = false;
+  /// Not 0: the fence was made for other launches before. The number of what is made now, among all
+  /// for blocks and dynamic shared memory like these.
+  std::uint32_t further = 0;
   std::vector<std::byte> parameters{};
   std::uint32_t grid[3] = {}, block[3] = {};
   std::uint32_t shared_bytes = 0;    // of dynamic shared memory

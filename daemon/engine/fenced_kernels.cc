@@ -12,14 +12,16 @@
 namespace slate::daemon {
 namespace {
 
-// Of one kernel. Each takes the assembler's time, and memory for its code.
-constexpr std::size_t kMostFurtherCopies = 8;
-// Unserved launches of a shape before a copy is made for it.
-constexpr std::uint32_t kLaunchesBeforeCopy = 2;
+// Each further copy takes the assembler's time, and memory for its code.
+constexpr std::size_t kMostCopiedShapes = 8;  // of one kernel
+/// Of one shape: a copy leaves out what its launch did not reach, such as the unrolled part of a
+/// loop of few turns.
+constexpr std::uint32_t kMostCopies = 3;
+constexpr std::uint32_t kLaunchesBeforeCopy = 2;  // unserved ones of its shape
 
-FirstLaunch copied(const injector::LaunchValues& launch, bool is_further) {
+FirstLaunch copied(const injector::LaunchValues& launch, std::uint32_t further) {
   FirstLaunch result{.is_known = true,
-                     .is_further = is_further,
+                     .further = further,
                      .parameters = {launch.parameters.begin(), launch.parameters.end()},
                      .shared_bytes = launch.shared_bytes,
                      .low = launch.low,
@@ -75,7 +77,7 @@ Result<FencedKernels::Fenced> FencedKernels::make(const FunctionRecord& kernel,
     return result;
   }
   const auto made =
-      maker_->make(source, *kernel.name, loader_, Fencing::kKernel, copied(launch(), false));
+      maker_->make(source, *kernel.name, loader_, Fencing::kKernel, copied(launch(), 0));
   if (!made->why_none.empty()) {
     result.why_not = made->why_none;
     return result;
@@ -137,12 +139,13 @@ void FencedKernels::attend_unserved(std::uint64_t id,
     return each.shared_bytes == launch.shared_bytes && std::ranges::equal(each.block, launch.block);
   });
   if (shape == fenced.shapes.end()) {
-    if (fenced.shapes.size() == kMostFurtherCopies) return;
+    if (fenced.shapes.size() == kMostCopiedShapes) return;
     shape = fenced.shapes.insert(shape, Shape{.shared_bytes = launch.shared_bytes});
     std::ranges::copy(launch.block, shape->block);
   }
-  if (shape->launches == kLaunchesBeforeCopy || ++shape->launches < kLaunchesBeforeCopy) return;
-  const FirstLaunch first = copied(launch, true);
+  if (shape->copies == kMostCopies || ++shape->launches < kLaunchesBeforeCopy) return;
+  shape->launches = 0;
+  const FirstLaunch first = copied(launch, ++shape->copies);
   const std::string& name = *fenced.kernel.name;
   if (const auto found = maker_->find(*source, name, Fencing::kKernel, first))
     return take_copy(fenced, *found, own);

@@ -40,9 +40,9 @@ class FencedKernels {
   Result<FunctionRecord*> find(std::uint64_t id, FunctionRecord& kernel,
                                const std::shared_ptr<const FormSource>& source, device::Module own,
                                const LaunchOf& launch);
-  /// No bounded copy serves a launch of the kernel. When blocks like its come again, another copy
-  /// is made for them in the background, and is there for a launch some time later, if it can be
-  /// had. Requires: find() has returned the kernel.
+  /// No bounded copy serves a launch of the kernel. When such launches with blocks like its come
+  /// again, another copy is made for them in the background, and is there for a launch some time
+  /// later, if it can be had. Requires: find() has returned the kernel.
   void attend_unserved(std::uint64_t id, const std::shared_ptr<const FormSource>& source,
                        device::Module own, const injector::LaunchValues& launch);
   /// Why the kernel cannot be fenced; empty: it can, or find() was not called.
@@ -59,7 +59,8 @@ class FencedKernels {
   struct Shape {
     std::uint32_t block[3] = {};
     std::uint32_t shared_bytes = 0;
-    std::uint32_t launches = 0;
+    std::uint32_t launches = 0;  // since the last copy was looked for
+    std::uint32_t copies = 0;    // that were looked for
   };
 
   struct Fenced {
@@ -67,7 +68,7 @@ class FencedKernels {
     device::Module module{};  // what kernel.function is of
     std::string why_not;      // why it cannot be fenced; empty: it is
     std::vector<device::Module> further{};           // what its further bounded copies are of
-    std::vector<Shape> shapes{};                     // for which copies were looked for
+    std::vector<Shape> shapes{};
     std::shared_ptr<FormMaker::Order> copy_order{};  // null: none is being made
   };
 

@@ -70,10 +70,10 @@ cache::Key FormMaker::key_of(const FormSource& source, const std::string& kernel
   } else if (settings_.dispatch) {
     key.add("dispatch", dispatch_text(""));
   }
-  if (launch.is_further) {
+  if (launch.further != 0) {
     const auto& block = launch.block;
-    key.add("block",
-            fmt::format("{} {} {} {}", block[0], block[1], block[2], launch.shared_bytes));
+    key.add("further", fmt::format("{} {} {} {} {}", launch.further, block[0], block[1], block[2],
+                                   launch.shared_bytes));
   }
   return key.finish();
 }

@@ -14,15 +14,17 @@
 namespace slate::daemon {
 namespace {
 
-/// Each thread reads what another one has stored in shared memory, by the size of the block.
+/// Each thread reads what another one has stored in shared memory, by the size of the block. Then it
+/// reads global memory in a loop of so many turns, by an index that nothing bounds.
 constexpr std::string_view kReverses = R"(.version 8.8
 .target sm_90
 .address_size 64
 .extern .shared .align 4 .b8 tile[];
-.visible .entry k(.param .u64 p)
+.visible .entry k(.param .u64 p, .param .u32 turns)
 {
 	.reg .b64 %rd<4>;
-	.reg .b32 %r<9>;
+	.reg .b32 %r<12>;
+	.reg .pred %p<3>;
 	ld.param.u64 %rd1, [p];
 	mov.u32 %r1, %tid.x;
 	mov.u32 %r2, tile;
@@ -37,6 +39,18 @@ constexpr std::string_view kReverses = R"(.version 8.8
 	mul.wide.u32 %rd2, %r1, 4;
 	add.u64 %rd3, %rd1, %rd2;
 	st.global.u32 [%rd3], %r7;
+	ld.param.u32 %r8, [turns];
+	setp.eq.u32 %p1, %r8, 0;
+	@%p1 ret;
+	mov.u32 %r9, 0;
+	mov.u32 %r10, 0;
+LOOP:
+	mad.wide.u32 %rd2, %r9, 65536, %rd1;
+	ld.global.u32 %r11, [%rd2];
+	add.u32 %r10, %r10, 1;
+	add.u32 %r9, %r9, %r8;
+	setp.lt.u32 %p2, %r10, %r8;
+	@%p2 bra LOOP;
 	ret;
 }
 )";
@@ -55,14 +69,15 @@ class FencedKernelsTest : public testing::Test {
     EXPECT_TRUE(store_->add_chunk({1, kReverses.size(), 0, ipc::kImagePtx, 0},
                                   std::as_bytes(std::span(kReverses))));
     EXPECT_TRUE(store_->add_function(1, 1, "k"));
-    std::memcpy(parameters_, &kLow, sizeof(kLow));
   }
   ~FencedKernelsTest() override {
     fence_.release();
     store_->release();
   }
 
-  injector::LaunchValues launch_of(std::uint32_t threads) const {
+  injector::LaunchValues launch_of(std::uint32_t threads) {
+    std::memcpy(parameters_, &kLow, sizeof(kLow));
+    std::memcpy(parameters_ + sizeof(kLow), &turns_, sizeof(turns_));
     return {.parameters = parameters_,
             .block = {threads, 1, 1},
             .shared_bytes = 4 * threads,
@@ -95,7 +110,8 @@ class FencedKernelsTest : public testing::Test {
 
   static constexpr std::uint64_t kLow = 0x4000'0000;
   std::uint64_t extent_ = 1 << 20;
-  std::byte parameters_[sizeof(kLow)];
+  std::uint32_t turns_ = 0;
+  std::byte parameters_[sizeof(kLow) + sizeof(turns_)];
   TemporaryDirectory directory_;
   std::unique_ptr<device::Device> device_;
   Compiler compiler_;
@@ -127,15 +143,34 @@ TEST_F(FencedKernelsTest, WithoutAnExtentNoCopyIsMade) {
   EXPECT_FALSE(launch_unserved(kernel, 64, 9, false));
 }
 
-TEST_F(FencedKernelsTest, AKernelHasOnlySoManyCopies) {
+TEST_F(FencedKernelsTest, AKernelHasOnlyCopiesForSoManyBlocks) {
   FunctionRecord& kernel = fenced(32);
   int copies = 0;
-  for (std::uint32_t threads = 64; threads <= 256; threads += 32)
+  for (std::uint32_t threads = 64; threads <= 288; threads += 32)
     copies += launch_unserved(kernel, threads, 2, true) ? 1 : 0;
-  EXPECT_EQ(copies, 7);
-  EXPECT_TRUE(launch_unserved(kernel, 288, 2, true));
+  EXPECT_EQ(copies, 8);
   EXPECT_FALSE(launch_unserved(kernel, 320, 9, false));
   EXPECT_FALSE(serves(kernel, 320));
+}
+
+TEST_F(FencedKernelsTest, ACopyThatIsNotForOtherValuesIsNotTheLastOne) {
+  FunctionRecord& kernel = fenced(64);
+  // With another number of turns the copy's claims do not hold.
+  turns_ = 6;
+  ASSERT_FALSE(serves(kernel, 64));
+  ASSERT_TRUE(launch_unserved(kernel, 64, 2, true));
+  EXPECT_TRUE(serves(kernel, 64));
+  turns_ = 0;
+  EXPECT_TRUE(serves(kernel, 64));
+}
+
+TEST_F(FencedKernelsTest, BlocksHaveOnlySoManyCopies) {
+  FunctionRecord& kernel = fenced(64);
+  for (const int copies : {1, 2, 3}) {
+    // As if the last one did not serve them.
+    EXPECT_TRUE(launch_unserved(kernel, 96, 2, true)) << copies;
+  }
+  EXPECT_FALSE(launch_unserved(kernel, 96, 9, false));
 }
 
 TEST_F(FencedKernelsTest, TheModulesOfFurtherCopiesGoWithTheKernels) {
