@@ -113,8 +113,14 @@ std::string CheckText::look_at_parameters(const Plan& plan) {
 }
 
 std::string CheckText::limit(const ElementLimit& limit, std::uint32_t number) {
-  const Operand& pointer = *limit.pointer;
   const std::string result = limit_register(number);
+  if (!limit.least_of.empty()) {
+    std::string least = filled("\n\tmov.b32 {}, {};\n", result, limit_register(limit.least_of[0]));
+    for (const std::uint32_t other : std::span(limit.least_of).subspan(1))
+      least += filled("\tmin.u32 {0}, {0}, {1};\n", result, limit_register(other));
+    return least + "\t";
+  }
+  const Operand& pointer = *limit.pointer;
   std::string code =
       filled("\n\tld.param.u64 ~fo, [{}+{}];\n", pointer.parts[0].text, pointer.integer);
   if (limit.mask != 0)

@@ -9,7 +9,8 @@ namespace slate::injector {
 IndexCheck ElementLimits::add(const IndexedAddress& indexed, std::uint32_t mask,
                               const std::function<bool()>& claims) {
   const auto limit = std::ranges::find_if(limits_, [&](const ElementLimit& each) {
-    return each.pointer->parts[0].index == indexed.pointer->parts[0].index &&
+    return each.least_of.empty() &&
+           each.pointer->parts[0].index == indexed.pointer->parts[0].index &&
            each.pointer->integer == indexed.pointer->integer && each.offset == indexed.offset &&
            each.shift == indexed.shift && each.is_signed == indexed.is_signed;
   });
@@ -23,7 +24,8 @@ IndexCheck ElementLimits::add(const IndexedAddress& indexed, std::uint32_t mask,
   if (limit != limits_.end()) {
     limit->mask |= mask;
   } else {
-    limits_.push_back({.pointer = indexed.pointer,
+    limits_.push_back({.least_of = {},
+                       .pointer = indexed.pointer,
                        .offset = indexed.offset,
                        .shift = indexed.shift,
                        .is_signed = indexed.is_signed,
@@ -34,8 +36,21 @@ IndexCheck ElementLimits::add(const IndexedAddress& indexed, std::uint32_t mask,
   return check;
 }
 
+std::uint32_t ElementLimits::least(std::vector<std::uint32_t> limits) {
+  std::ranges::sort(limits);
+  const auto known = std::ranges::find(limits_, limits, &ElementLimit::least_of);
+  const auto number = static_cast<std::uint32_t>(known - limits_.begin());
+  if (known != limits_.end()) return number;
+  limits_.push_back({.least_of = std::move(limits)});
+  blocks_.push_back(ControlFlow::kNone);
+  return number;
+}
+
 void ElementLimits::use(std::uint32_t limit, std::uint32_t at) {
-  const std::uint32_t here = flow_.block_of(at);
+  use_in(limit, flow_.block_of(at));
+}
+
+void ElementLimits::use_in(std::uint32_t limit, std::uint32_t here) {
   std::uint32_t& block = blocks_[limit];
   block = block == ControlFlow::kNone ? here : common_dominator(block, here);
 }
@@ -62,14 +77,20 @@ std::uint32_t ElementLimits::beside_loads(const ptx::Function& function, const L
   return loads ? above : block;
 }
 
+std::uint32_t ElementLimits::block_for(const ptx::Function& function, const Loops& loops,
+                                       std::uint32_t limit) const {
+  std::uint32_t block = blocks_[limit] == ControlFlow::kNone ? 0 : blocks_[limit];
+  if (loops.around(block).empty()) return block;
+  while (!loops.around(block).empty()) block = loops.before(loops.around(block).back());
+  return beside_loads(function, loops, block);
+}
+
+/// The least of several stands behind these, which have lower numbers.
 void ElementLimits::place(const ptx::Function& function, const Loops& loops) {
-  for (std::size_t i = 0; i < limits_.size(); ++i) {
-    std::uint32_t block = blocks_[i] == ControlFlow::kNone ? 0 : blocks_[i];
-    if (!loops.around(block).empty()) {
-      while (!loops.around(block).empty()) block = loops.before(loops.around(block).back());
-      block = beside_loads(function, loops, block);
-    }
+  for (auto i = static_cast<std::uint32_t>(limits_.size()); i-- > 0;) {
+    const std::uint32_t block = block_for(function, loops, i);
     limits_[i].at = flow_.blocks()[block].first;
+    for (const std::uint32_t each : limits_[i].least_of) use_in(each, block);
   }
 }
 

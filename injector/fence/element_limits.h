@@ -16,8 +16,10 @@
 namespace slate::injector {
 
 /// How many elements a pointer among the parameters has up to the end of the main extent. 0: it
-/// does not lead there, or is misaligned. A few of the last ones may be left out.
+/// does not lead there, or is misaligned. A few of the last ones may be left out. Or the least of
+/// several such limits.
 struct ElementLimit {
+  std::vector<std::uint32_t> least_of;    // numbers of these limits; empty: it is a pointer's
   const ptx::Operand* pointer = nullptr;  // as in IndexedAddress
   std::int64_t offset = 0;                // bytes from the pointer to the first element
   std::uint32_t shift = 0;                // binary logarithm of an element's bytes
@@ -50,6 +52,8 @@ class ElementLimits {
   /// the pointer leads to the main extent; it is asked for a new limit.
   IndexCheck add(const IndexedAddress& indexed, std::uint32_t mask,
                  const std::function<bool()>& claims);
+  /// The number of the least of several limits.
+  std::uint32_t least(std::vector<std::uint32_t> limits);
   /// A check stands in front of the instruction.
   void use(std::uint32_t limit, std::uint32_t at);
   /// Puts each limit into the last block outside of loops that all its checks come behind. In front
@@ -61,6 +65,9 @@ class ElementLimits {
   std::vector<IndexCopy> take_copies() { return std::move(copies_); }
 
  private:
+  std::uint32_t block_for(const ptx::Function& function, const Loops& loops,
+                          std::uint32_t limit) const;
+  void use_in(std::uint32_t limit, std::uint32_t block);
   std::uint32_t beside_loads(const ptx::Function& function, const Loops& loops,
                              std::uint32_t block) const;
   std::uint32_t common_dominator(std::uint32_t a, std::uint32_t b) const;

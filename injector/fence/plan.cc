@@ -149,6 +149,7 @@ class Planner {
   void count_elements();
   void choose_index(Member& member);
   static void serve_neighbours(Site& site);
+  void join_limits(Site& site);
   void place_limits(const Loops& loops);
   bool claim_all(const std::vector<BoundClaim>& wanted);
   bool claim_alignment(const Operand& parameter, std::uint32_t mask);
@@ -494,8 +495,31 @@ void Planner::serve_neighbours(Site& site) {
   }
 }
 
+/// One comparison with the least limit serves all members that compare the same copy of an index.
+void Planner::join_limits(Site& site) {
+  const auto may_join = [](const Member& member) {
+    return member.index && !member.loop && !member.is_served &&
+           std::ranges::none_of(member.accesses, &CheckedAccess::tests_alignment);
+  };
+  for (auto first = site.members.begin(); first != site.members.end(); ++first) {
+    if (!may_join(*first)) continue;
+    std::vector<std::uint32_t> limits{first->index->limit};
+    for (auto other = std::next(first); other != site.members.end(); ++other) {
+      if (!may_join(*other) || other->index->copy != first->index->copy ||
+          !is_same(other->guard, first->guard)) {
+        continue;
+      }
+      other->is_served = true;
+      if (std::ranges::find(limits, other->index->limit) == limits.end())
+        limits.push_back(other->index->limit);
+    }
+    if (limits.size() > 1) first->index->limit = limits_.least(std::move(limits));
+  }
+}
+
 /// What checks compare with a limit, at the end of the plan.
 void Planner::place_limits(const Loops& loops) {
+  for (Site& site : plan_.sites) join_limits(site);
   for (const Site& site : plan_.sites) {
     for (const Member& member : site.members) {
       const bool is_read = member.index && !member.loop && !member.is_served;

@@ -459,6 +459,30 @@ TEST(FencePlanTest, ShufflesInARowAskOnceWhichLanesThereAre) {
   EXPECT_EQ(votes("@%p2 shfl.sync.down.b32 %r4, %r2, 4, 31, -1;"), 3u) << "those of a guard";
 }
 
+TEST(FencePlanTest, OneComparisonServesTheArraysThatAnIndexIsFor) {
+  const auto comparisons = [](const std::string& guard, const std::string& index) {
+    const auto module = ptx::parse(
+        with_body("mov.u32 %r2, %tid.x;\nshl.b32 %r3, %r2, 1;\nsetp.gt.u32 %p1, %r1, 9;\n"
+                  "mul.wide.u32 %rd3, %r2, 4;\nadd.s64 %rd4, %rd1, %rd3;\n"
+                  "mul.wide.u32 %rd5, " +
+                  index +
+                  ", 4;\nadd.s64 %rd6, %rd2, %rd5;\nadd.s64 %rd7, %rd2, %rd3;\n"
+                  "ld.global.u32 %r4, [%rd4];\n" +
+                  guard + "ld.global.u32 %r5, [" + (index == "%r2" ? "%rd7" : "%rd6") + "];"));
+    EXPECT_TRUE(module) << module.error().message;
+    const std::string text = fence(**module, {})->ptx;
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = text.find("%__slate_fx", at)) != text.npos; ++at) {
+      const std::size_t line = text.rfind('\n', at) + 1;
+      count += text.substr(line, at - line).contains("setp.ge") ? 1 : 0;
+    }
+    return count;
+  };
+  EXPECT_EQ(comparisons("", "%r2"), 1u);
+  EXPECT_EQ(comparisons("", "%r3"), 2u) << "another index";
+  EXPECT_EQ(comparisons("@%p1 ", "%r2"), 2u) << "under a guard";
+}
+
 TEST(FencePlanTest, AVariableOutsideTheModuleNeedsNoCheckWithinIt) {
   const auto module =
       ptx::parse(with_body("st.global.u32 [far+4], %r1;\nld.global.u32 %r2, [far+8];",
