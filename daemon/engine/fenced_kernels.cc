@@ -113,8 +113,7 @@ Result<void> FencedKernels::add_copy(FunctionRecord& fenced, const MadeForms& ma
   const auto needs = device_.function_info(*copy);
   if (!needs) return std::unexpected(needs.error());
   const std::uint32_t shared = fenced.info.max_dynamic_shared_bytes;
-  if (shared > needs->max_dynamic_shared_bytes &&
-      !device_.set_max_dynamic_shared(*copy, shared)) {
+  if (shared > needs->max_dynamic_shared_bytes && !device_.set_max_dynamic_shared(*copy, shared)) {
     return {};
   }
   fenced.info.local_bytes = std::max(fenced.info.local_bytes, needs->local_bytes);

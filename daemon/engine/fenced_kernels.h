@@ -65,9 +65,9 @@ class FencedKernels {
 
   struct Fenced {
     FunctionRecord kernel;
-    device::Module module{};  // what kernel.function is of
-    std::string why_not;      // why it cannot be fenced; empty: it is
-    std::vector<device::Module> further{};           // what its further bounded copies are of
+    device::Module module{};                // what kernel.function is of
+    std::string why_not;                    // why it cannot be fenced; empty: it is
+    std::vector<device::Module> further{};  // what its further bounded copies are of
     std::vector<Shape> shapes{};
     std::shared_ptr<FormMaker::Order> copy_order{};  // null: none is being made
   };

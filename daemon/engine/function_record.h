@@ -67,14 +67,14 @@ struct FunctionRecord {
   std::uint64_t module = 0;
   std::shared_ptr<SharedModule> shared;  // what `function` is of; null: a module of the session's
   FormProgress form_progress = FormProgress::kSettled;
-  std::uint64_t launches = 0;                    // launches before its forms were ordered
-  std::shared_ptr<FormMaker::Order> form_order;  // the order while kOrdered
-  FormMaker::Outcome made;                       // null: nothing was made
-  device::Module form_module{};                  // module of the forms; 0: none
-  bool is_fenced = false;                        // whether `function` and the forms are
+  std::uint64_t launches = 0;                         // launches before its forms were ordered
+  std::shared_ptr<FormMaker::Order> form_order;       // the order while kOrdered
+  FormMaker::Outcome made;                            // null: nothing was made
+  device::Module form_module{};                       // module of the forms; 0: none
+  bool is_fenced = false;                             // whether `function` and the forms are
   std::vector<std::shared_ptr<BoundedCopy>> bounded;  // of a fenced kernel; used last first
-  bool may_write_constants = true;               // as Reach::may_write_constants()
-  const injector::KernelForms* forms = nullptr;  // forms of `made`; null: none
+  bool may_write_constants = true;                    // as Reach::may_write_constants()
+  const injector::KernelForms* forms = nullptr;       // forms of `made`; null: none
   FormFunction worker, compact_worker, slice, profile;
   bool reason_told = false;  // whether the log says why the chosen form is not possible
   std::uint64_t code = 0;    // hash of the module's text

@@ -41,7 +41,8 @@ std::string printable(std::string text) {
 
 template <typename Archive>
 void fields(Archive& archive, FirstLaunch& launch) {
-  archive(launch.is_known, launch.further, launch.parameters, launch.shared_bytes, launch.low, launch.bytes);
+  archive(launch.is_known, launch.further, launch.parameters, launch.shared_bytes, launch.low,
+          launch.bytes);
   for (const std::size_t axis : {0, 1, 2}) archive(launch.grid[axis], launch.block[axis]);
 }
 

@@ -135,8 +135,8 @@ std::string CheckText::limit(const ElementLimit& limit, std::uint32_t number) {
   }
   code += filled("\tld.const.u64 ~fl, [{}+{}];\n\tsub.u64 ~fl, ~fl, ~fo;\n", kFenceConstants,
                  offsetof(FenceConstants, end));
-  // More than fit become the most that there are. Less than none become none: what the pointer leads
-  // to may have been taken out since the launch was submitted.
+  // More than fit become the most that there are. Less than none become none: what the pointer
+  // leads to may have been taken out since the launch was submitted.
   code += filled(
       "\tmov.b64 {{~fd, ~fc}}, ~fl;\n\tshf.r.clamp.b32 {1}, ~fd, ~fc, {0};\n"
       "\tsetp.ge.u32 ~fq, ~fc, {2};\n\tselp.b32 {1}, -1, {1}, ~fq;\n"

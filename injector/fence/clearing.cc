@@ -383,9 +383,8 @@ std::string clear_shared_text(const SharedClearing& clearing, std::uint32_t rese
     if (clearing.may_end_first) parts += "\tfence.acq_rel.cta;\n";
   }
   if (!clearing.expected) return parts;
-  return filled(
-             "\tsub.u32 ~fd, {}, {};\n\tsetp.lt.u32 ~fp, ~fd, {};\n\t@~fp bra.uni $fknown;\n",
-             total, end, kSharedUnit) +
+  return filled("\tsub.u32 ~fd, {}, {};\n\tsetp.lt.u32 ~fp, ~fd, {};\n\t@~fp bra.uni $fknown;\n",
+                total, end, kSharedUnit) +
          clear_shared_text(reserved, false) +
          filled("\tbra.uni $fready;\n$fknown:\n{}$fready:\n", parts);
 }

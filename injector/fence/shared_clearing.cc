@@ -69,8 +69,8 @@ class Chooser {
 
   bool reads_anywhere() const { return reads_anywhere_; }
 
-  /// Requires: reads_anywhere(). Returns the bytes of all variables; none: something may lie between
-  /// them.
+  /// Requires: reads_anywhere(). Returns the bytes of all variables; none: something may lie
+  /// between them.
   std::optional<std::uint64_t> want_all() {
     is_wanted_.assign(is_wanted_.size(), true);
     is_whole_ = is_wanted_;

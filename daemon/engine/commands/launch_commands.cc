@@ -112,8 +112,8 @@ Result<device::Function> LaunchCommands::function_for(const Call<CommandType::kL
 Result<const BoundedCopy*> LaunchCommands::bounded_copy_for(const Call<CommandType::kLaunch>& call,
                                                             FunctionRecord& kernel) {
   const injector::LaunchValues launch = values_of(call, context_.fence.main_extent());
-  const auto found = std::ranges::find_if(
-      kernel.bounded, [&](const auto& each) { return each->serves(launch); });
+  const auto found =
+      std::ranges::find_if(kernel.bounded, [&](const auto& each) { return each->serves(launch); });
   if (found == kernel.bounded.end()) {
     code_.modules().attend_unserved(call.body.function, kernel, launch);
     return nullptr;

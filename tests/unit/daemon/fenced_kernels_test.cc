@@ -14,8 +14,8 @@
 namespace slate::daemon {
 namespace {
 
-/// Each thread reads what another one has stored in shared memory, by the size of the block. Then it
-/// reads global memory in a loop of so many turns, by an index that nothing bounds.
+/// Each thread reads what another one has stored in shared memory, by the size of the block. Then
+/// it reads global memory in a loop of so many turns, by an index that nothing bounds.
 constexpr std::string_view kReverses = R"(.version 8.8
 .target sm_90
 .address_size 64

@@ -112,8 +112,8 @@ class FormRunner {
   /// bounds: what it touches beyond without a check is a fault. Not to be compared, as what is
   /// checked may be a violation then. The record is free afterwards. Whether it was run.
   bool run_bounded_tightly(const KernelCase& kernel);
-  /// The same where all memory is taken out of the main extent and the table between the look at the
-  /// bounds and the launch. The record is as the launch leaves it.
+  /// The same where all memory is taken out of the main extent and the table between the look at
+  /// the bounds and the launch. The record is as the launch leaves it.
   bool run_bounded_without_memory(const KernelCase& kernel);
   /// In slices of random sizes, in rising order.
   Outcome run_slices(const KernelCase& kernel, std::mt19937_64& random);
