@@ -13,9 +13,9 @@ beside the list, too. Without it a run has an empty folder of its own, and the f
 - `--cost N` measures the fence instead: each innocent program N times by each of two slated, without the fence and behind it,
   in turn. `kernels` is the ratio of the kernels' times by the device's clock: for each kernel, grid and form that all runs have
   measured, the mean time of a launch times the launches, and of the runs the median. `measured` is the part of the launches that
-  these are. A kernel's first launches in a process do not count, as its code is loaded with them, unless
-  nothing else was measured. `process` is the ratio of whole
-  runs. 1.00 is no cost. An engine tries other forms in some of its first launches: hence the form.
+  these are. A kernel's first launches in a process do not count, as its code is loaded with them, unless nothing else was
+  measured. `process` is the ratio of whole runs. 1.00 is no cost. An engine tries other forms in some of its first launches: hence
+  the form.
 
     SLATE_TEST_DEVICE=cuda python3 bench/beside_faults.py --build build/release --list programs/list.json
     SLATE_TEST_DEVICE=cuda python3 bench/beside_faults.py --build build/release --list programs/list.json --cost 3

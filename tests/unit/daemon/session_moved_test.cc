@@ -2,9 +2,11 @@
 // Both engines are in this process, one after the other, on the same simulated device.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <functional>
 #include <future>
 #include <memory>
@@ -532,6 +534,65 @@ TEST_F(SessionMovedTest, ASessionThatCannotLeaveGoesOnWhereItIs) {
   EXPECT_NE(engine_->why_it_stays().find("arrays"), std::string::npos);
   ASSERT_TRUE(allocate(4096));
   EXPECT_FALSE(engine_->session.departure().has_left());
+}
+
+/// No file of this process may grow beyond so many bytes meanwhile.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &before_), 0);
+    handler_ = std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{bytes, before_.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  }
+  ~FileSizeLimit() {
+    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &before_), 0);
+    (void)std::signal(SIGXFSZ, handler_);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  rlimit before_{};
+  sighandler_t handler_ = SIG_DFL;
+};
+
+TEST_F(SessionMovedTest, ASessionForWhoseMemoryTheHostHasNoRoomIsNotSuspended) {
+  const std::uint64_t address = allocate_filled();
+  {
+    const FileSizeLimit limit(1 << 20);
+    engine_->session.departure().want(true);
+    EXPECT_NE(engine_->why_it_stays(), "");
+  }
+  EXPECT_FALSE(engine_->session.departure().has_left());
+  expect_filled(address);
+  EXPECT_EQ(async_error().message, "");
+}
+
+TEST_F(SessionMovedTest, WithASwapSegmentsLeaveForAnArrayThatFindsTheDeviceFull) {
+  die_idle();
+  kept_.swap_beyond(std::uint64_t{128} << 20);
+  go_on();
+  const std::uint64_t address = allocate_filled();
+  const std::uint64_t others = *device_.free_memory() - (8 << 20);
+  const device::AddressRange theirs{*device_.reserve(others), others};
+  ASSERT_TRUE(device_.map(theirs));
+  EXPECT_EQ(engine_->session.status().places.on_host, 0u);
+  // 16 MiB, where 8 are free.
+  const ArraySpec spec{.format = {ChannelKind::kFloat, 32, 1, 0}, .extent = {1024, 4096, 0}};
+  EXPECT_TRUE(
+      client().call(CommandType::kArrayCreate, ipc::bytes_of(ipc::ArrayCreate{1, spec}), {}, {}));
+  EXPECT_EQ(async_error().message, "");
+  EXPECT_GT(engine_->session.status().places.on_host, 0u);
+  ASSERT_TRUE(device_.unmap(theirs));
+  device_.unreserve(theirs);
+  // It comes back for a command, here one that writes the first word.
+  post(CommandType::kFill, ipc::Fill{address, 4, 4, 1, ipc::kDefaultStream, 0, 4});
+  finish();
+  EXPECT_EQ(async_error().message, "");
+  const std::uint32_t first = 7;
+  copy(Place::on_device(address), Place::on_host(&first), sizeof(first));
+  expect_filled(address);
 }
 
 TEST_F(SessionMovedTest, ASessionLeavesOnceItsHostFunctionHasEnded) {
