@@ -169,13 +169,10 @@ void SessionFence::remove_handle(std::uint64_t handle) {
 }
 
 injector::FenceConstants SessionFence::constants_of(const Module& module) const {
-  injector::FenceConstants constants{
-      .low = extent_.base,
-      .size = extent_.bytes > injector::kFenceSlack ? extent_.bytes - injector::kFenceSlack : 0,
-      .table = slot_->table.base,
-      .record = slot_->record.base,
-      .module = module.number};
-  constants.end = constants.size == 0 ? 0 : constants.low + constants.size;
+  injector::FenceConstants constants = injector::constants_of_extent(extent_.base, extent_.bytes);
+  constants.table = slot_->table.base;
+  constants.record = slot_->record.base;
+  constants.module = module.number;
   for (std::size_t i = 0; i < injector::kFastHandles && i < handles_.size(); ++i)
     constants.fast_handles[i] = handles_[handles_.size() - 1 - i];
   return constants;

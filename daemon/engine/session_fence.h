@@ -85,10 +85,7 @@ class SessionFence : private FenceMemory::Listener {
 
   /// The number of a move of the main extent, once: bring_up_to_date() gave it another beginning,
   /// which kernels that run already may not have seen. The extent is empty until move_was_seen().
-  std::optional<std::uint64_t> take_move() {
-    const MutexLock lock(mutex_);
-    return std::exchange(new_move_, std::nullopt);
-  }
+  std::optional<std::uint64_t> take_move() { return std::exchange(new_move_, std::nullopt); }
   /// All work is done that was submitted before the move. Any thread.
   void move_was_seen(std::uint64_t move);
 
@@ -140,7 +137,6 @@ class SessionFence : private FenceMemory::Listener {
   device::AddressRange extent_ SLATE_GUARDED_BY(mutex_);                  // the main extent
   std::uint64_t moves_ SLATE_GUARDED_BY(mutex_) = 0;                      // of it, so far
   std::uint64_t seen_moves_ SLATE_GUARDED_BY(mutex_) = 0;                 // of these, seen by all
-  std::optional<std::uint64_t> new_move_ SLATE_GUARDED_BY(mutex_);        // for take_move()
   std::unique_ptr<injector::FenceTable> table_ SLATE_GUARDED_BY(mutex_);  // as the device has it
   std::map<device::Module, Module> modules_ SLATE_GUARDED_BY(mutex_);
   std::vector<ModuleNames> names_ SLATE_GUARDED_BY(mutex_);  // by number less 1
@@ -150,7 +146,8 @@ class SessionFence : private FenceMemory::Listener {
   // What the table has.
   std::uint64_t seen_version_ = 0;
   Ranges seen_host_;
-  std::atomic<bool> changed_{true};  // whether anything else has changed since
+  std::optional<std::uint64_t> new_move_;  // for take_move()
+  std::atomic<bool> changed_{true};        // whether anything else has changed since
 };
 
 }  // namespace slate::daemon

@@ -43,6 +43,12 @@ struct FenceConstants {
 };
 static_assert(sizeof(FenceConstants) == 80);
 
+/// Of a main extent; what else there is is not set.
+constexpr FenceConstants constants_of_extent(std::uint64_t base, std::uint64_t bytes) {
+  const std::uint64_t size = bytes > kFenceSlack ? bytes - kFenceSlack : 0;
+  return {.low = base, .size = size, .end = size == 0 ? 0 : base + size};
+}
+
 /// A range of addresses, generic and global alike.
 struct FenceRange {
   std::uint64_t base = 0;

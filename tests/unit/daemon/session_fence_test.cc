@@ -95,6 +95,17 @@ class SessionFenceTest : public testing::Test {
     ASSERT_TRUE(memory_->retire(address));
     memory_->finish_free(address);
   }
+  /// Two runs of memory, of which the fence knows as one. What lay between them is freed.
+  struct Runs {
+    device::Address first, second;
+  };
+  Runs make_runs(std::uint64_t first_bytes, std::uint64_t second_bytes) {
+    const auto first = allocate(first_bytes), gap = allocate(16 * kMiB);
+    const auto second = allocate(second_bytes);
+    EXPECT_TRUE(update(kIdle));
+    free(gap);
+    return {first, second};
+  }
   /// Whether the exact check lets a kernel touch the bytes.
   bool allows(device::Address address, std::uint64_t bytes) {
     const FenceTable now = table();
@@ -217,10 +228,7 @@ TEST_F(SessionFenceTest, ARecordThatIsClaimedIsWaitedFor) {
 }
 
 TEST_F(SessionFenceTest, TheExtentMovesAtOnceWhenNothingRuns) {
-  const auto first = allocate(16 * kMiB);
-  const auto gap = allocate(16 * kMiB), longest = allocate(128 * kMiB);
-  ASSERT_TRUE(update(kIdle));
-  free(gap);
+  const auto [first, longest] = make_runs(16 * kMiB, 128 * kMiB);
   ASSERT_TRUE(update(kIdle));
   EXPECT_TRUE(is_in_extent(longest));
   EXPECT_FALSE(is_in_extent(first));
@@ -229,10 +237,7 @@ TEST_F(SessionFenceTest, TheExtentMovesAtOnceWhenNothingRuns) {
 }
 
 TEST_F(SessionFenceTest, TheExtentIsEmptyUntilAllRunningKernelsHaveSeenItsMove) {
-  const auto first = allocate(16 * kMiB);
-  const auto gap = allocate(16 * kMiB), longest = allocate(128 * kMiB);
-  ASSERT_TRUE(update(kIdle));
-  free(gap);
+  const auto [first, longest] = make_runs(16 * kMiB, 128 * kMiB);
   ASSERT_TRUE(update(kBusy));
   EXPECT_EQ(constants().size, 0u);
   EXPECT_EQ(constants().end, 0u);
@@ -252,10 +257,7 @@ TEST_F(SessionFenceTest, TheExtentIsEmptyUntilAllRunningKernelsHaveSeenItsMove) 
 }
 
 TEST_F(SessionFenceTest, AMoveThatIsOverDoesNotEndALaterOne) {
-  allocate(16 * kMiB);
-  const auto gap = allocate(16 * kMiB), longer = allocate(128 * kMiB);
-  ASSERT_TRUE(update(kIdle));
-  free(gap);
+  const device::Address longer = make_runs(16 * kMiB, 128 * kMiB).second;
   ASSERT_TRUE(update(kBusy));
   const auto move = fence_->take_move();
   ASSERT_TRUE(move);
@@ -273,10 +275,7 @@ TEST_F(SessionFenceTest, AMoveThatIsOverDoesNotEndALaterOne) {
 }
 
 TEST_F(SessionFenceTest, AnExtentThatIsHalfAsLongStays) {
-  const auto first = allocate(128 * kMiB);
-  const auto gap = allocate(16 * kMiB), longest = allocate(160 * kMiB);
-  ASSERT_TRUE(update(kIdle));
-  free(gap);
+  const auto [first, longest] = make_runs(128 * kMiB, 160 * kMiB);
   ASSERT_TRUE(update(kBusy));
   EXPECT_TRUE(is_in_extent(first));
   EXPECT_FALSE(is_in_extent(longest));

@@ -168,13 +168,11 @@ injector::LaunchValues FormRunner::values_of(const Prepared& prepared) const {
 void FormRunner::make_fence() {
   const auto constants =
       require(device_.find_global(module_, std::string(injector::kFenceConstants)), "constants");
-  const std::uint64_t extent = main_extent().bytes, slack = injector::kFenceSlack;
-  injector::FenceConstants contents{.low = main_extent().base,
-                                    .size = extent > slack ? extent - slack : 0,
-                                    .table = fence_table(),
-                                    .record = fence_record(),
-                                    .module = kModuleNumber};
-  contents.end = contents.size == 0 ? 0 : contents.low + contents.size;
+  injector::FenceConstants contents =
+      injector::constants_of_extent(main_extent().base, main_extent().bytes);
+  contents.table = fence_table();
+  contents.record = fence_record();
+  contents.module = kModuleNumber;
   const auto* bytes = reinterpret_cast<const std::byte*>(&contents);
   write(constants.base, {bytes, bytes + sizeof(contents)});
   write_table();
@@ -408,17 +406,24 @@ Outcome FormRunner::run_native(const KernelCase& kernel) {
   return collect(prepared);
 }
 
-std::optional<Outcome> FormRunner::run_bounded(const KernelCase& kernel) {
+/// Nothing where the launch does not keep to the bounds of the kernel's bounded copy, or there is
+/// none.
+std::optional<FormRunner::Prepared> FormRunner::prepare_bounded(const KernelCase& kernel) {
   const std::string copy = kernel.entry + injector::kBoundedSuffix;
   const auto bounds = bounds_.find(copy);
   if (bounds == bounds_.end()) return std::nullopt;
   Prepared prepared = prepare(kernel, copy);
-  const injector::LaunchValues launch = values_of(prepared);
-  if (!injector::hold(bounds->second, launch)) return std::nullopt;
-  prepared.launch.spec.parameters = prepared.parameters;
-  require(device_.launch(prepared.launch.spec, stream_), "launch");
+  if (!injector::hold(bounds->second, values_of(prepared))) return std::nullopt;
+  return prepared;
+}
+
+std::optional<Outcome> FormRunner::run_bounded(const KernelCase& kernel) {
+  auto prepared = prepare_bounded(kernel);
+  if (!prepared) return std::nullopt;
+  prepared->launch.spec.parameters = prepared->parameters;
+  require(device_.launch(prepared->launch.spec, stream_), "launch");
   wait_for(stream_);
-  return collect(prepared);
+  return collect(*prepared);
 }
 
 device::AddressRange FormRunner::tight(const injector::AccessBounds& bounds,
@@ -437,17 +442,13 @@ device::AddressRange FormRunner::tight(const injector::AccessBounds& bounds,
 }
 
 bool FormRunner::run_bounded_tightly(const KernelCase& kernel) {
-  const std::string copy = kernel.entry + injector::kBoundedSuffix;
-  const auto bounds = bounds_.find(copy);
-  if (bounds == bounds_.end()) return false;
-  Prepared prepared = prepare(kernel, copy);
-  device::LaunchSpec& spec = prepared.launch.spec;
-  const injector::LaunchValues launch = values_of(prepared);
+  auto prepared = prepare_bounded(kernel);
   // Textures belong to the whole arena.
-  if (!textures_.empty() || !injector::hold(bounds->second, launch)) return false;
-  tight_ = tight(bounds->second, launch);
+  if (!prepared || !textures_.empty()) return false;
+  device::LaunchSpec& spec = prepared->launch.spec;
+  tight_ = tight(bounds_.at(kernel.entry + injector::kBoundedSuffix), values_of(*prepared));
   make_fence();
-  spec.parameters = prepared.parameters;
+  spec.parameters = prepared->parameters;
   spec.arena = {};
   spec.control = *tight_;  // which need not be whole chunks, as an arena does
   spec.fence_table = {fence_table(), sizeof(injector::FenceTable)};
@@ -461,15 +462,12 @@ bool FormRunner::run_bounded_tightly(const KernelCase& kernel) {
 }
 
 bool FormRunner::run_bounded_without_memory(const KernelCase& kernel) {
-  const std::string copy = kernel.entry + injector::kBoundedSuffix;
-  const auto bounds = bounds_.find(copy);
-  if (bounds == bounds_.end()) return false;
-  Prepared prepared = prepare(kernel, copy);
-  if (!injector::hold(bounds->second, values_of(prepared))) return false;
-  prepared.launch.spec.parameters = prepared.parameters;
+  auto prepared = prepare_bounded(kernel);
+  if (!prepared) return false;
+  prepared->launch.spec.parameters = prepared->parameters;
   tight_ = {main_extent().base, 0};
   make_fence();
-  require(device_.launch(prepared.launch.spec, stream_), "launch");
+  require(device_.launch(prepared->launch.spec, stream_), "launch");
   wait_for(stream_);
   tight_.reset();
   make_fence();

@@ -166,6 +166,7 @@ class FormRunner {
   std::uint64_t make_texture(TextureSpec spec, device::Address address);
   void destroy_textures();
   Prepared prepare(const KernelCase& kernel, const std::string& entry);
+  std::optional<Prepared> prepare_bounded(const KernelCase& kernel);
   Outcome collect(const Prepared& prepared);
   void reset_globals();
   void set_constants(const KernelCase& kernel);
