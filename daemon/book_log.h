@@ -55,6 +55,7 @@ struct BookImage {
   std::uint64_t kind;          // ipc::kImagePtx or ipc::kImageElf
   std::uint64_t bytes;         // of the image, at the beginning of the memory
   std::uint64_t source_bytes;  // of its PTX, behind the image
+  std::uint64_t home;          // address of its variables' home; 0: it has none
 };
 
 class BookLog {

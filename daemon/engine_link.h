@@ -71,7 +71,7 @@ enum class LinkType : std::uint32_t {
 
 /// To be raised with each change of the messages or the book (book.h): an engine may be of a newer
 /// slated than its supervisor, but not of one with another number.
-inline constexpr std::uint64_t kLinkVersion = 4;
+inline constexpr std::uint64_t kLinkVersion = 5;
 
 inline constexpr std::uint32_t kSessionFaulted = 1;
 inline constexpr std::uint32_t kLastPiece = 1;

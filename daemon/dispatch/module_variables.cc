@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/elf.h"
+#include "base/sizes.h"
 
 namespace slate::daemon {
 namespace {
@@ -16,10 +17,6 @@ namespace {
 // As sim has them: what the driver adds between variables is no more.
 constexpr std::uint64_t kVariableAlign = 16;
 constexpr std::uint64_t kSpaceAlign = 256;
-
-std::uint64_t round_up(std::uint64_t value, std::uint64_t to) {
-  return (value + to - 1) / to * to;
-}
 
 /// A stranger's sizes may be anything.
 std::uint64_t sum(std::uint64_t a, std::uint64_t b) {

@@ -42,7 +42,11 @@ bool Compiler::compiles() const {
 }
 
 Result<Compiler::Loaded> Compiler::load(std::span<const std::byte> ptx, const Loader& loader,
-                                        const ChargeVariables& charge) {
+                                        const ChargeVariables& charge,
+                                        const LoadCode& load_code) {
+  const auto load = [&](const Code& code) {
+    return load_code ? load_code(*code.bytes) : load_plain(*code.bytes, charge);
+  };
   const auto as_text = [](Result<device::Module> module) -> Result<Loaded> {
     if (!module) return std::unexpected(module.error());
     return Loaded{*module, nullptr};
@@ -51,13 +55,13 @@ Result<Compiler::Loaded> Compiler::load(std::span<const std::byte> ptx, const Lo
   const cache::Key key = key_of(text_of(ptx));
   Answer code = obtain({key, true}, text_of(ptx), loader.uid);
   if (!code) return as_text(load_as_text(ptx, code.error(), loader, charge));
-  auto module = load_code(*code, charge);
+  auto module = load(*code);
   if (!module && code->from_cache && !is_about_the_device(module.error())) {
     log_warning("the device refuses code from the compile cache, which is compiled again: {}",
                 module.error().message);
     code = obtain({key, false}, text_of(ptx), loader.uid);
     if (!code) return as_text(load_as_text(ptx, code.error(), loader, charge));
-    module = load_code(*code, charge);
+    module = load(*code);
   }
   if (module) return Loaded{*module, code->bytes};
   if (is_about_the_device(module.error())) return std::unexpected(module.error());
@@ -68,10 +72,11 @@ Result<Compiler::Loaded> Compiler::load(std::span<const std::byte> ptx, const Lo
 }
 
 /// Machine code says what its variables take.
-Result<device::Module> Compiler::load_code(const Code& code, const ChargeVariables& charge) {
-  if (const auto charged = charge(variable_bytes(*code.bytes)); !charged)
+Result<device::Module> Compiler::load_plain(std::span<const std::byte> code,
+                                            const ChargeVariables& charge) {
+  if (const auto charged = charge(variable_bytes(code)); !charged)
     return std::unexpected(charged.error());
-  return device_.load_module(device::ImageKind::kCubin, *code.bytes);
+  return device_.load_module(device::ImageKind::kCubin, code);
 }
 
 /// Loads PTX as it is. sim parses it in this process. The driver may take minutes, and no other

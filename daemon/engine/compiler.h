@@ -41,12 +41,16 @@ class Compiler {
   };
   /// Charges the memory of a module's variables, before it is loaded. May be called twice.
   using ChargeVariables = std::function<Result<void>(std::uint64_t bytes)>;
+  /// Loads machine code that was made of the text.
+  using LoadCode = std::function<Result<device::Module>(std::span<const std::byte> code)>;
   /// As device::Device::load_module(kPtx). The device also gets a text of up to 4 MiB that the
-  /// compiler refuses, but not one that took it too long.
+  /// compiler refuses, but not one that took it too long. `load_code` charges what it loads. Null:
+  /// the code is charged and loaded as it is.
   /// One text that two threads ask for at once is compiled once. Requires: the thread has no turn.
   Result<Loaded> load(
       std::span<const std::byte> ptx, const Loader& loader = {},
-      const ChargeVariables& charge = [](std::uint64_t) { return Result<void>(); });
+      const ChargeVariables& charge = [](std::uint64_t) { return Result<void>(); },
+      const LoadCode& load_code = nullptr);
   /// A turn for parsing and rewriting `bytes` of text, with which a compilation begins. kIo as
   /// LoadTurns::begin().
   Result<LoadTurns::Turn> begin_turn(const Loader& loader, std::uint64_t bytes) {
@@ -90,7 +94,8 @@ class Compiler {
                                         const ChargeVariables& charge);
   Result<device::Module> load_as_text(std::span<const std::byte> ptx, const Error& why,
                                       const Loader& loader, const ChargeVariables& charge);
-  Result<device::Module> load_code(const Code& code, const ChargeVariables& charge);
+  Result<device::Module> load_plain(std::span<const std::byte> code,
+                                    const ChargeVariables& charge);
   Result<std::uint64_t> read_variables(std::string_view text, const Loader& loader);
   cache::Key key_of(std::string_view ptx) const;
   Answer obtain(const Request& request, std::string_view ptx, uid_t uid);

@@ -35,7 +35,7 @@ FirstLaunch copied(const injector::LaunchValues& launch, std::uint32_t further) 
 
 Result<FunctionRecord*> FencedKernels::find(std::uint64_t id, FunctionRecord& kernel,
                                             const std::shared_ptr<const FormSource>& source,
-                                            device::Module own, const LaunchOf& launch) {
+                                            const ProgramModule& own, const LaunchOf& launch) {
   auto found = kernels_.find(id);
   if (found == kernels_.end()) {
     auto made = or_out_of_memory([&] { return make(kernel, source, own, launch); });
@@ -68,7 +68,7 @@ std::string FencedKernels::why_not(std::uint64_t id) const {
 
 Result<FencedKernels::Fenced> FencedKernels::make(const FunctionRecord& kernel,
                                                   const std::shared_ptr<const FormSource>& source,
-                                                  device::Module own, const LaunchOf& launch) {
+                                                  const ProgramModule& own, const LaunchOf& launch) {
   Fenced result;
   FunctionRecord& fenced = result.kernel;
   fenced.module = kernel.module;
@@ -106,7 +106,7 @@ Result<FencedKernels::Fenced> FencedKernels::make(const FunctionRecord& kernel,
 
 /// The bounded copy in `module`, if it has one.
 Result<void> FencedKernels::add_copy(FunctionRecord& fenced, const MadeForms& made,
-                                     device::Module module, device::Module own) {
+                                     device::Module module, const ProgramModule& own) {
   if (made.bounds.claims.empty()) return {};
   const auto copy = device_.find_function(module, *fenced.name + injector::kBoundedSuffix);
   if (!copy) return std::unexpected(copy.error());
@@ -126,7 +126,7 @@ Result<void> FencedKernels::add_copy(FunctionRecord& fenced, const MadeForms& ma
 
 void FencedKernels::attend_unserved(std::uint64_t id,
                                     const std::shared_ptr<const FormSource>& source,
-                                    device::Module own, const injector::LaunchValues& launch) {
+                                    const ProgramModule& own, const injector::LaunchValues& launch) {
   Fenced& fenced = kernels_.at(id);
   if (fenced.copy_order != nullptr) {
     if (!fenced.copy_order->done()) return;
@@ -152,7 +152,7 @@ void FencedKernels::attend_unserved(std::uint64_t id,
 }
 
 /// A further bounded copy. Without it launches take the kernel with all checks.
-void FencedKernels::take_copy(Fenced& fenced, const MadeForms& made, device::Module own) {
+void FencedKernels::take_copy(Fenced& fenced, const MadeForms& made, const ProgramModule& own) {
   if (!made.why_none.empty() || made.bounds.claims.empty()) return;
   const auto done = or_out_of_memory([&]() -> Result<void> {
     const auto module = load_made(device_, loaded_, made, own);
@@ -170,13 +170,13 @@ void FencedKernels::take_copy(Fenced& fenced, const MadeForms& made, device::Mod
 /// Of the bounded copy in `module`; null if it has none.
 Result<std::shared_ptr<OwnConstantSet>> FencedKernels::constants_of(const MadeForms& made,
                                                                     device::Module module,
-                                                                    device::Module own) {
+                                                                    const ProgramModule& own) {
   if (made.bounds.constants.empty()) return nullptr;
   auto set = std::make_shared<OwnConstantSet>();
   for (const std::uint32_t row : made.bounds.constants) {
     if (row >= made.variables.size())
       return fail(ErrorCode::kInternal, "a bounded copy has a constant that there is not");
-    const auto program = device_.find_global(own, made.variables[row]);
+    const auto program = own.find(device_, made.variables[row]);
     if (!program) return std::unexpected(program.error());
     const auto copy = device_.find_global(module, injector::own_constant(row));
     if (!copy) return std::unexpected(copy.error());
@@ -189,11 +189,12 @@ Result<std::shared_ptr<OwnConstantSet>> FencedKernels::constants_of(const MadeFo
 }
 
 Result<void> FencedKernels::tell(const FunctionRecord& kernel, device::Module module,
-                                 const MadeForms& made, device::Module own) {
+                                 const MadeForms& made, const ProgramModule& own) {
   for (const std::string& name : made.variables) {
-    const auto variable = device_.find_global(own, name);
+    if (own.home != nullptr) break;  // they lie in the session's memory
+    const auto variable = own.find(device_, name);
     if (!variable) return std::unexpected(variable.error());
-    fence_->add_variable(own, *variable);
+    fence_->add_variable(own.handle, *variable);
   }
   const auto constants = device_.find_global(module, std::string(injector::kFenceConstants));
   if (!constants) return std::unexpected(constants.error());

@@ -14,6 +14,7 @@
 #include "daemon/engine/function_record.h"
 #include "daemon/engine/loaded_modules.h"
 #include "daemon/engine/session_fence.h"
+#include "daemon/engine/variable_homes.h"
 #include "device/device.h"
 
 namespace slate::daemon {
@@ -38,18 +39,18 @@ class FencedKernels {
   /// fenced, and the log says why. `source`: of its module, `own`; null: there is no PTX. Errors:
   /// those of loading it. Requires: there is a fence, and it is on.
   Result<FunctionRecord*> find(std::uint64_t id, FunctionRecord& kernel,
-                               const std::shared_ptr<const FormSource>& source, device::Module own,
+                               const std::shared_ptr<const FormSource>& source, const ProgramModule& own,
                                const LaunchOf& launch);
   /// No bounded copy serves a launch of the kernel. When such launches with blocks like its come
   /// again, another copy is made for them in the background, and is there for a launch some time
   /// later, if it can be had. Requires: find() has returned the kernel.
   void attend_unserved(std::uint64_t id, const std::shared_ptr<const FormSource>& source,
-                       device::Module own, const injector::LaunchValues& launch);
+                       const ProgramModule& own, const injector::LaunchValues& launch);
   /// Why the kernel cannot be fenced; empty: it can, or find() was not called.
   std::string why_not(std::uint64_t id) const;
   /// Tells the fence of a module that was made of the kernel, and of the variables that it reaches.
   Result<void> tell(const FunctionRecord& kernel, device::Module module, const MadeForms& made,
-                    device::Module own);
+                    const ProgramModule& own);
   /// Forgets the kernels of a module of the client's. Returns their modules on the device.
   std::vector<device::Module> forget(std::uint64_t module);
   void clear() { kernels_.clear(); }
@@ -73,13 +74,13 @@ class FencedKernels {
   };
 
   Result<void> add_copy(FunctionRecord& fenced, const MadeForms& made, device::Module module,
-                        device::Module own);
+                        const ProgramModule& own);
   Result<Fenced> make(const FunctionRecord& kernel, const std::shared_ptr<const FormSource>& source,
-                      device::Module own, const LaunchOf& launch);
+                      const ProgramModule& own, const LaunchOf& launch);
 
-  void take_copy(Fenced& fenced, const MadeForms& made, device::Module own);
+  void take_copy(Fenced& fenced, const MadeForms& made, const ProgramModule& own);
   Result<std::shared_ptr<OwnConstantSet>> constants_of(const MadeForms& made, device::Module module,
-                                                       device::Module own);
+                                                       const ProgramModule& own);
 
   device::Device& device_;
   FormMaker* const maker_;  // null: no kernel has a source

@@ -74,6 +74,10 @@ struct FunctionRecord {
   bool is_fenced = false;                             // whether `function` and the forms are
   std::vector<std::shared_ptr<BoundedCopy>> bounded;  // of a fenced kernel; used last first
   bool may_write_constants = true;                    // as Reach::may_write_constants()
+  /// Launches that have been asked about, up to the one at which the text is read for the answer.
+  std::uint32_t unread_launches = 0;
+  /// The bank of the kernel's module, which its launches need filled; null: it has none.
+  std::shared_ptr<OwnConstantSet> bank;
   const injector::KernelForms* forms = nullptr;       // forms of `made`; null: none
   FormFunction worker, compact_worker, slice, profile;
   bool reason_told = false;  // whether the log says why the chosen form is not possible

@@ -13,10 +13,10 @@ LoadedModules::Charge::~Charge() {
 }
 
 Result<void> LoadedModules::Charge::take(std::uint64_t variables) {
-  variables_ += variables;
-  const std::uint64_t bytes = modules_.device_.variable_memory(variables);
-  if (modules_.memory_ == nullptr || bytes == 0 || bytes_ != 0) return {};
-  const auto charged = modules_.charge_(bytes);
+  variables_ = std::max(variables_, variables);
+  const std::uint64_t bytes = modules_.device_.variable_memory(variables_);
+  if (modules_.memory_ == nullptr || bytes <= bytes_) return {};
+  const auto charged = modules_.charge_(bytes - bytes_);
   if (charged) bytes_ = bytes;
   return charged;
 }

@@ -33,7 +33,8 @@ class LoadedModules {
     Charge(const Charge&) = delete;
     Charge& operator=(const Charge&) = delete;
 
-    /// Charges the variables, at the first call only.
+    /// Charges the variables. Of several calls the largest counts: one load may take several
+    /// attempts.
     Result<void> take(std::uint64_t variables);
     /// Bytes of the variables that were charged.
     std::uint64_t variables() const { return variables_; }

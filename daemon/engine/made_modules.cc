@@ -8,10 +8,10 @@ namespace {
 
 /// The code for the variables of this module.
 Result<std::vector<std::byte>> placed_code(device::Device& device, const MadeForms& made,
-                                           device::Module own) {
+                                           const ProgramModule& own) {
   std::vector<device::Address> addresses;
   for (const std::string& name : made.variables) {
-    const auto variable = device.find_global(own, name);
+    const auto variable = own.find(device, name);
     if (!variable) return std::unexpected(variable.error());
     addresses.push_back(variable->base);
   }
@@ -21,7 +21,7 @@ Result<std::vector<std::byte>> placed_code(device::Device& device, const MadeFor
 }  // namespace
 
 Result<device::Module> load_made(device::Device& device, LoadedModules& loaded,
-                                 const MadeForms& made, device::Module own) {
+                                 const MadeForms& made, const ProgramModule& own) {
   const auto code = placed_code(device, made, own);
   if (!code) return std::unexpected(code.error());
   LoadedModules::Charge charge(loaded);

@@ -4,13 +4,14 @@
 
 #include "daemon/dispatch/kernel_forms.h"
 #include "daemon/engine/loaded_modules.h"
+#include "daemon/engine/variable_homes.h"
 #include "device/device.h"
 
 namespace slate::daemon {
 
-/// Loads the code with the addresses of the variables in `own`, and adds it to `loaded`, which is
+/// Loads the code with the addresses of the variables of `own`, and adds it to `loaded`, which is
 /// charged. Errors: those of the device; kOutOfMemory, kLimit.
 Result<device::Module> load_made(device::Device& device, LoadedModules& loaded,
-                                 const MadeForms& made, device::Module own);
+                                 const MadeForms& made, const ProgramModule& own);
 
 }  // namespace slate::daemon

@@ -49,31 +49,52 @@ Result<void> ModuleStore::add_chunk(const ipc::ModuleLoad& chunk,
 }
 
 Result<ModuleStore::Module> ModuleStore::load_image(std::uint64_t id, const ModuleImage& image,
-                                                    Charge& charge) {
+                                                    Charge& charge, PastHome past) {
   if (image.kind == ipc::kImagePtx) {
     auto text = place_variables(
         id, {reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size()});
     if (!text) return std::unexpected(text.error());
-    return load_ptx(std::move(*text), charge);
+    return load_ptx(std::move(*text), charge, past);
   }
   if (placed_.contains(id)) {
     return fail(ErrorCode::kNotSupported,
                 "managed variables need PTX, and the program has machine code only");
   }
-  return load_elf(image, charge);
+  return load_elf(image, charge, past);
+}
+
+/// Loads machine code, with its variables at home where they can be. Without a source nobody knows
+/// what its kernels do with constants' addresses.
+Result<ProgramModule> ModuleStore::load_code(std::span<const std::byte> code,
+                                             std::string_view source, Charge& charge,
+                                             PastHome past) {
+  const auto load = [&](std::span<const std::byte> bytes) -> Result<device::Module> {
+    if (const auto charged = charge.take(variable_bytes(bytes)); !charged)
+      return std::unexpected(charged.error());
+    return device_.load_module(device::ImageKind::kCubin, bytes);
+  };
+  const Constants constants = source.empty() || takes_constants_addresses(source)
+                                  ? Constants::kStay
+                                  : Constants::kMove;
+  const auto move = [&](device::AddressRange home) { return move_home(code, home); };
+  auto homed = homes_.load(home_bytes(code, constants), past, move, load);
+  if (!homed) return std::unexpected(homed.error());
+  if (*homed) return std::move(**homed);
+  const auto module = load(code);
+  if (!module) return std::unexpected(module.error());
+  return ProgramModule{.handle = *module, .home = nullptr};
 }
 
 /// The program's own machine code. Where the device refuses it, its source is compiled instead.
-Result<ModuleStore::Module> ModuleStore::load_elf(const ModuleImage& image, Charge& charge) {
-  if (const auto charged = charge.take(variable_bytes(image.bytes)); !charged)
-    return std::unexpected(charged.error());
-  const auto module = device_.load_module(device::ImageKind::kCubin, image.bytes);
+Result<ModuleStore::Module> ModuleStore::load_elf(const ModuleImage& image, Charge& charge,
+                                                  PastHome past) {
+  auto module = load_code(image.bytes, image.source, charge, past);
   const bool may_retry =
       !module && !image.source.empty() && module.error().code == ErrorCode::kNoKernelImage;
-  if (may_retry) return load_ptx(image.source, charge);
+  if (may_retry) return load_ptx(image.source, charge, past);
   if (!module) return std::unexpected(module.error());
   Module loaded;
-  loaded.device = *module;
+  loaded.own = std::move(*module);
   if (maker_ != nullptr && !image.source.empty()) {
     loaded.source = std::make_shared<const FormSource>(
         image.source, std::make_shared<const std::vector<std::byte>>(image.bytes));
@@ -94,37 +115,37 @@ Result<bool> ModuleStore::offer(const ipc::ModuleOffer& offered) {
   if (!image) return false;
   if (is_put_off(image->kind, {})) return put_off();
   std::optional<Charge> charge;
-  auto loaded = attempt([&] { return load_known(image, charge.emplace(loaded_)); });
+  auto loaded = attempt([&] { return load_known(image, charge.emplace(loaded_), std::nullopt); });
   const auto done = add(offered.module, digest, *charge, std::move(loaded));
   if (!done) return std::unexpected(done.error());
-  if (report_) report_(offered.module, image->kind, image->bytes, {}, charge->variables());
+  report(offered.module, image->kind, image->bytes, {}, charge->variables());
   return true;
 }
 
 /// Machine code without variables is the same for all sessions. Only its functions' attributes
 /// change, and SharedModule sees to these.
 Result<ModuleStore::Module> ModuleStore::load_known(const ImageStore::Image& image,
-                                                    Charge& charge) {
+                                                    Charge& charge, PastHome past) {
   const std::span<const std::byte> bytes = image->bytes;
   Result<Module> loaded;
   if (image->kind == ipc::kImagePtx) {
-    loaded =
-        load_ptx(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), charge);
+    loaded = load_ptx(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), charge,
+                      past);
   } else if (variable_bytes(bytes) > 0) {
     loaded = load_elf({.kind = image->kind, .bytes = {bytes.begin(), bytes.end()}, .source = {}},
-                      charge);
+                      charge, past);
   } else {
     auto shared = image->module_on(device_);
     if (!shared) return std::unexpected(shared.error());
     loaded = Module{};
-    loaded->device = (*shared)->handle;
+    loaded->own.handle = (*shared)->handle;
     loaded->shared = std::move(*shared);
   }
   if (loaded) loaded->image = image;
   return loaded;
 }
 
-Result<void> ModuleStore::load(std::uint64_t id, ModuleImage image) {
+Result<void> ModuleStore::load(std::uint64_t id, ModuleImage image, PastHome past) {
   if (is_put_off(image.kind, image.source)) {
     put_off_.emplace(id, std::move(image));
     return put_off();
@@ -139,15 +160,15 @@ Result<void> ModuleStore::load(std::uint64_t id, ModuleImage image) {
   ImageStore::Image known;
   auto loaded = attempt([&] {
     charge.emplace(loaded_);
-    if (!is_shared) return load_image(id, image, *charge);
+    if (!is_shared) return load_image(id, image, *charge, past);
     if (known == nullptr)
       known = images_->add(loader_.uid, image.kind, digest, std::move(image.bytes));
-    return load_known(known, *charge);
+    return load_known(known, *charge, past);
   });
   const auto done = add(id, digest, *charge, std::move(loaded));
-  if (!done || !report_) return done;
+  if (!done) return done;
   const std::span<const std::byte> bytes = is_shared ? modules_.at(id).image->bytes : image.bytes;
-  report_(id, image.kind, bytes, image.source, charge->variables());
+  report(id, image.kind, bytes, image.source, charge->variables());
   return done;
 }
 
@@ -165,10 +186,16 @@ Result<ModuleStore::Module> ModuleStore::attempt(const std::function<Result<Modu
   return loaded;
 }
 
-Result<void> ModuleStore::load_whole(std::uint64_t id, std::uint32_t kind,
-                                     std::vector<std::byte> image, std::string source) {
+Result<void> ModuleStore::load_whole(std::uint64_t id, ModuleImage image, PastHome past) {
   if (const auto may = may_begin(id); !may) return may;
-  return load(id, {.kind = kind, .bytes = std::move(image), .source = std::move(source)});
+  return load(id, std::move(image), past);
+}
+
+void ModuleStore::report(std::uint64_t id, std::uint32_t kind, std::span<const std::byte> image,
+                         std::string_view source, std::uint64_t variables) const {
+  if (!report_) return;
+  const auto& home = modules_.at(id).own.home;
+  report_(id, kind, image, source, home ? home->memory.base : 0, home ? 0 : variables);
 }
 
 Result<void> ModuleStore::add(std::uint64_t id, const DigestBytes& digest, Charge& charge,
@@ -177,7 +204,7 @@ Result<void> ModuleStore::add(std::uint64_t id, const DigestBytes& digest, Charg
   if (!loaded) {
     done = std::unexpected(loaded.error());
   } else {
-    done = loaded_.add(loaded->device, charge, LoadedModules::Kind::kOwn, loaded->bytes(),
+    done = loaded_.add(loaded->own.handle, charge, LoadedModules::Kind::kOwn, loaded->bytes(),
                        loaded->shared);
   }
   if (!done) {
@@ -185,6 +212,8 @@ Result<void> ModuleStore::add(std::uint64_t id, const DigestBytes& digest, Charg
     return done;
   }
   std::memcpy(&loaded->code, digest.data(), sizeof(loaded->code));
+  if (loaded->own.home && loaded->own.home->constants && fence_ != nullptr)
+    fence_->constants().watch(loaded->own.home->constants);
   modules_.emplace(id, std::move(*loaded));
   return {};
 }
@@ -232,14 +261,60 @@ Result<std::string> ModuleStore::place_variables(std::uint64_t id, std::string_v
   return std::move(result->text);
 }
 
-Result<ModuleStore::Module> ModuleStore::load_ptx(std::string text, Charge& charge) {
-  auto loaded = compiler_.load(std::as_bytes(std::span(text)), loader_,
-                               [&charge](std::uint64_t bytes) { return charge.take(bytes); });
-  if (!loaded) return std::unexpected(loaded.error());
+/// A text that the device itself reads, with its variables at home. Nullopt as
+/// VariableHomes::load(), also for a text that cannot be read.
+Result<std::optional<ProgramModule>> ModuleStore::load_text_at_home(std::string_view text,
+                                                                    Charge& charge,
+                                                                    PastHome past) {
+  const bool may_have_some = text.find(".global .") != text.npos || text.find(".const .") != text.npos;
+  if (!past && (!homes_.has_memory() || !may_have_some || takes_constants_addresses(text)))
+    return std::nullopt;
+  auto turn = compiler_.begin_turn(loader_, text.size());
+  if (!turn) return std::unexpected(turn.error());
+  const auto reader = compiler_.open_reader(text, loader_);
+  const auto variables =
+      reader ? (*reader)->variable_bytes(loader_.is_over) : Result<std::uint64_t>(0);
+  return homes_.load(
+      home_bytes_of_text(variables.value_or(0)), past,
+      [&](device::AddressRange home) -> Result<HomedCode> {
+        if (!reader) return std::unexpected(reader.error());
+        return (*reader)->move_home(home, loader_.is_over);
+      },
+      [&](std::span<const std::byte> code) -> Result<device::Module> {
+        *turn = {};  // loading takes one itself
+        const auto loaded = compiler_.load(
+            code, loader_, [&charge](std::uint64_t bytes) { return charge.take(bytes); });
+        if (!loaded) return std::unexpected(loaded.error());
+        return loaded->module;
+      });
+}
+
+Result<ModuleStore::Module> ModuleStore::load_ptx(std::string text, Charge& charge,
+                                                  PastHome past) {
   Module module;
-  module.device = loaded->module;
+  std::shared_ptr<const std::vector<std::byte>> code;
+  if (!compiler_.compiles()) {
+    auto homed = load_text_at_home(text, charge, past);
+    if (!homed) return std::unexpected(homed.error());
+    if (*homed) module.own = std::move(**homed);
+  }
+  if (module.own.handle == device::Module{}) {
+    const auto load = [&](std::span<const std::byte> bytes) -> Result<device::Module> {
+      auto own = load_code(bytes, text, charge, past);
+      if (!own) return std::unexpected(own.error());
+      module.own = std::move(*own);
+      return module.own.handle;
+    };
+    auto loaded = compiler_.load(
+        std::as_bytes(std::span(text)), loader_,
+        [&charge](std::uint64_t bytes) { return charge.take(bytes); }, load);
+    if (!loaded) return std::unexpected(loaded.error());
+    // The driver may have taken the text instead.
+    if (module.own.handle != loaded->module) module.own = {.handle = loaded->module, .home = {}};
+    code = std::move(loaded->code);
+  }
   if (maker_ != nullptr) {
-    module.source = std::make_shared<const FormSource>(std::move(text), std::move(loaded->code));
+    module.source = std::make_shared<const FormSource>(std::move(text), std::move(code));
   }
   return module;
 }
@@ -250,10 +325,12 @@ Result<const ModuleStore::Module*> ModuleStore::find_module(std::uint64_t id) co
   return &found->second;
 }
 
-Result<std::vector<device::Module>> ModuleStore::forget(std::uint64_t id) {
+Result<ModuleStore::Forgotten> ModuleStore::forget(std::uint64_t id) {
   const auto found = find_module(id);
   if (!found) return std::unexpected(found.error());
-  std::vector<device::Module> unused = {(*found)->device};
+  const ProgramModule& own = (*found)->own;
+  Forgotten forgotten{.modules = {own.handle}, .home = own.home ? own.home->memory.base : 0};
+  std::vector<device::Module>& unused = forgotten.modules;
   std::erase_if(functions_, [&](const auto& entry) {
     const FunctionRecord& kernel = entry.second;
     if (kernel.module != id) return false;
@@ -265,12 +342,12 @@ Result<std::vector<device::Module>> ModuleStore::forget(std::uint64_t id) {
   modules_.erase(id);
   forget_places(id);
   for (const device::Module module : unused) loaded_.retire(module);
-  return unused;
+  return forgotten;
 }
 
 Result<FoundFunction> ModuleStore::find_kernel(const Module& module, const std::string& name) {
   if (module.shared) return module.shared->find_function(name);
-  const auto function = device_.find_function(module.device, name);
+  const auto function = device_.find_function(module.own.handle, name);
   if (!function) return std::unexpected(function.error());
   auto info = device_.function_info(*function);
   if (!info) return std::unexpected(info.error());
@@ -285,7 +362,7 @@ Result<const FunctionRecord*> ModuleStore::add_function(std::uint64_t module, st
   if (functions_.size() >= kMostFunctions) return fail(ErrorCode::kLimit, "too many functions");
   const auto owner = find_module(module);
   if (!owner) return std::unexpected(owner.error());
-  if (const auto noted = loaded_.note_host_bytes((*owner)->device); !noted)
+  if (const auto noted = loaded_.note_host_bytes((*owner)->own.handle); !noted)
     return std::unexpected(noted.error());
   auto found = or_out_of_memory([&] { return find_kernel(**owner, name); });
   if (!found) return std::unexpected(found.error());
@@ -296,6 +373,7 @@ Result<const FunctionRecord*> ModuleStore::add_function(std::uint64_t module, st
   record.name = std::make_shared<const std::string>(name);
   record.module = module;
   record.code = (*owner)->code;
+  if ((*owner)->own.home != nullptr) record.bank = (*owner)->own.home->constants;
   if ((*owner)->source != nullptr && maker_->wants_forms())
     record.form_progress = FormProgress::kNew;
   record.parameter_bytes = parameter_bytes_of(record.info);
@@ -312,13 +390,13 @@ Result<FunctionRecord*> ModuleStore::fenced(std::uint64_t id, FunctionRecord& ke
                                             const LaunchOf& launch) {
   const auto owner = find_module(kernel.module);
   if (!owner) return std::unexpected(owner.error());
-  return fenced_.find(id, kernel, (*owner)->source, (*owner)->device, launch);
+  return fenced_.find(id, kernel, (*owner)->source, (*owner)->own, launch);
 }
 
 void ModuleStore::attend_unserved(std::uint64_t id, const FunctionRecord& kernel,
                                   const injector::LaunchValues& launch) {
   const auto owner = find_module(kernel.module);
-  if (owner) fenced_.attend_unserved(id, (*owner)->source, (*owner)->device, launch);
+  if (owner) fenced_.attend_unserved(id, (*owner)->source, (*owner)->own, launch);
 }
 
 Result<injector::Reach> ModuleStore::reach_of(const FunctionRecord& kernel) {
@@ -387,7 +465,7 @@ void ModuleStore::settle(FunctionRecord& kernel, FormMaker::Outcome made) {
 }
 
 Result<void> ModuleStore::load_forms(FunctionRecord& kernel, const MadeForms& made) {
-  const device::Module own = modules_.at(kernel.module).device;
+  const ProgramModule& own = modules_.at(kernel.module).own;
   const auto module = load_made(device_, loaded_, made, own);
   if (!module) return std::unexpected(module.error());
   kernel.form_module = *module;
@@ -398,10 +476,49 @@ Result<device::AddressRange> ModuleStore::find_global(std::uint64_t module,
                                                       const std::string& name) {
   const auto owner = find_module(module);
   if (!owner) return std::unexpected(owner.error());
-  const auto range = device_.find_global((*owner)->device, name);
+  const ProgramModule& own = (*owner)->own;
+  const auto range = own.find(device_, name);
   if (range) globals_.insert_or_assign(range->base, Global{range->bytes, module});
-  if (range && fence_ != nullptr) fence_->add_variable((*owner)->device, *range);
+  if (range && fence_ != nullptr && own.home == nullptr) fence_->add_variable(own.handle, *range);
   return range;
+}
+
+std::optional<device::AddressRange> ModuleStore::at_home(const FunctionRecord& kernel,
+                                                         const std::string& variable) const {
+  const auto owner = modules_.find(kernel.module);
+  if (owner == modules_.end() || owner->second.own.home == nullptr) return std::nullopt;
+  const VariableMap& variables = owner->second.own.home->variables;
+  const auto found = variables.find(variable);
+  return found == variables.end() ? std::nullopt : std::optional(found->second);
+}
+
+/// Null: it is in none.
+const ModuleHome* ModuleStore::home_at(device::Address address) const {
+  for (const auto& [id, module] : modules_) {
+    const ModuleHome* const home = module.own.home.get();
+    if (home != nullptr && home->memory.contains(address, 1)) return home;
+  }
+  return nullptr;
+}
+
+std::optional<device::AddressRange> ModuleStore::variable_at(device::Address address) const {
+  const ModuleHome* const home = home_at(address);
+  if (home == nullptr) return std::nullopt;
+  for (const auto& [name, range] : home->variables) {
+    if (range.contains(address, 1)) return range;
+  }
+  return std::nullopt;
+}
+
+bool ModuleStore::may_write_constants(FunctionRecord& kernel) {
+  constexpr std::uint32_t kLaunchesBeforeReading = 8;
+  if (kernel.is_fenced || kernel.unread_launches == kLaunchesBeforeReading)
+    return kernel.may_write_constants;
+  if (++kernel.unread_launches == kLaunchesBeforeReading) {
+    const auto reach = or_out_of_memory([&] { return reach_of(kernel); });
+    kernel.may_write_constants = !reach || reach->may_write_constants();
+  }
+  return kernel.may_write_constants;
 }
 
 bool ModuleStore::owns(device::Address address, std::uint64_t bytes) const {

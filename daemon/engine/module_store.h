@@ -21,6 +21,7 @@
 #include "daemon/engine/image_uploads.h"
 #include "daemon/engine/loaded_modules.h"
 #include "daemon/engine/session_fence.h"
+#include "daemon/engine/variable_homes.h"
 #include "device/device.h"
 #include "injector/forms/placed_variables.h"
 #include "ipc/commands.h"
@@ -36,10 +37,16 @@ class ModuleStore {
   /// Whether these bytes are the session's host memory, at an address of this process.
   using OwnsHost = std::function<bool(device::Address address, std::uint64_t bytes)>;
 
-  /// Called for each module that was loaded. `variables`: bytes of its variables.
-  using Loaded =
-      std::function<void(std::uint64_t id, std::uint32_t kind, std::span<const std::byte> image,
-                         std::string_view source, std::uint64_t variables)>;
+  /// Called for each module that was loaded. `home`: address of its variables' home; 0: it has
+  /// none. `variables`: bytes of variables that are the driver's.
+  using Loaded = std::function<void(
+      std::uint64_t id, std::uint32_t kind, std::span<const std::byte> image,
+      std::string_view source, device::Address home, std::uint64_t variables)>;
+  /// What the session has forgotten, to be given back once it is unused.
+  struct Forgotten {
+    std::vector<device::Module> modules;  // for loaded().unload_now()
+    device::Address home = 0;             // of the variables; 0: there is none
+  };
 
   /// All outlive it. Without a maker kernels have no forms. `session` orders the forms. `images`
   /// has what sessions of the loader's user have brought. `fence`: null if there is none.
@@ -57,6 +64,7 @@ class ModuleStore {
         loader_(std::move(loader)),
         fence_(fence),
         loaded_(device),
+        homes_(device),
         fenced_(device, maker, loaded_, fence, loader_, session) {}
 
   /// The modules on the device. Requires: release() is called before the destructor.
@@ -72,19 +80,20 @@ class ModuleStore {
   using Attempt = std::function<Result<void>()>;
   /// Has `by` make the attempts, from now on, until one succeeds or no other will.
   void load_by(std::function<void(const Attempt&)> by) { attempts_ = std::move(by); }
+  /// Gives variables a home in this memory, from now on.
+  void give_homes(VariableHomes::Memory memory) { homes_.use(std::move(memory)); }
   /// Whether the load of a module was put off that came in chunks.
   bool has_put_off() const { return put_off_.has_value(); }
-  /// Loads the module of a whole image. `source`: as ModuleImage::source.
-  Result<void> load_whole(std::uint64_t id, std::uint32_t kind, std::vector<std::byte> image,
-                          std::string source);
+  /// Loads the module of a whole image. `past`: the home of its variables in another engine.
+  Result<void> load_whole(std::uint64_t id, ModuleImage image,
+                          std::optional<device::Address> past = std::nullopt);
 
   /// Adds one chunk; the last one loads the module. kProtocol for chunks out of order.
   Result<void> add_chunk(const ipc::ModuleLoad& chunk, std::span<const std::byte> bytes);
   /// Loads the module if its image is known. False when it has to come in chunks.
   Result<bool> offer(const ipc::ModuleOffer& offered);
-  /// Forgets the module and its functions and variables. Returns the modules for
-  /// loaded().unload_now(), once they are unused.
-  Result<std::vector<device::Module>> forget(std::uint64_t id);
+  /// Forgets the module and its functions and variables.
+  Result<Forgotten> forget(std::uint64_t id);
 
   /// Places the variable of this name in the coming module `id` at `address`.
   Result<void> place(std::uint64_t id, std::string name, device::Address address);
@@ -107,6 +116,16 @@ class ModuleStore {
   /// Orders the forms of a watched kernel once it matters. To be called after each of its launches.
   void order_forms(FunctionRecord& kernel);
   Result<device::AddressRange> find_global(std::uint64_t module, const std::string& name);
+  /// Where a variable of the kernel's module is at home; nullopt: it is the driver's.
+  std::optional<device::AddressRange> at_home(const FunctionRecord& kernel,
+                                              const std::string& variable) const;
+  /// Whether the byte is in the home of some module's variables, and which variable it is of there;
+  /// nullopt: none.
+  bool is_home(device::Address address) const { return home_at(address) != nullptr; }
+  std::optional<device::AddressRange> variable_at(device::Address address) const;
+  /// Whether a launch of the kernel may write constants, other than by a pointer among its
+  /// parameters. It reads the kernel's text once that is worth its time.
+  bool may_write_constants(FunctionRecord& kernel);
   /// Whether the bytes lie in one global variable that find_global() has returned.
   bool owns(device::Address address, std::uint64_t bytes) const;
 
@@ -115,11 +134,11 @@ class ModuleStore {
 
  private:
   struct Module {
-    device::Module device{};
+    ProgramModule own;
     std::shared_ptr<const FormSource> source;  // null: its kernels have no forms
     std::uint64_t code = 0;                    // hash of the image, for its kernels' profiles
     ImageStore::Image image;                   // null: not one that sessions share
-    std::shared_ptr<SharedModule> shared;      // what `device` is of; null: the session's own
+    std::shared_ptr<SharedModule> shared;      // what `own` is of; null: the session's own
 
     std::uint64_t bytes() const {
       return (source ? source->bytes() : 0) + (image ? image->bytes.size() : 0);
@@ -130,22 +149,31 @@ class ModuleStore {
     std::uint64_t module;
   };
   using Charge = LoadedModules::Charge;
+  using PastHome = std::optional<device::Address>;
 
   Result<void> may_begin(std::uint64_t id) const;
   bool is_put_off(std::uint32_t kind, std::string_view source) const;
-  Result<void> load(std::uint64_t id, ModuleImage image);
+  Result<void> load(std::uint64_t id, ModuleImage image, PastHome past = std::nullopt);
   Result<Module> attempt(const std::function<Result<Module>()>& load);
   Result<void> add(std::uint64_t id, const DigestBytes& digest, Charge& charge,
                    Result<Module> loaded);
-  Result<Module> load_known(const ImageStore::Image& image, Charge& charge);
-  Result<Module> load_image(std::uint64_t id, const ModuleImage& image, Charge& charge);
-  Result<Module> load_ptx(std::string text, Charge& charge);
-  Result<Module> load_elf(const ModuleImage& image, Charge& charge);
+  Result<Module> load_known(const ImageStore::Image& image, Charge& charge, PastHome past);
+  Result<Module> load_image(std::uint64_t id, const ModuleImage& image, Charge& charge,
+                            PastHome past);
+  Result<Module> load_ptx(std::string text, Charge& charge, PastHome past);
+  Result<Module> load_elf(const ModuleImage& image, Charge& charge, PastHome past);
+  Result<ProgramModule> load_code(std::span<const std::byte> code, std::string_view source,
+                                  Charge& charge, PastHome past);
+  Result<std::optional<ProgramModule>> load_text_at_home(std::string_view text, Charge& charge,
+                                                         PastHome past);
   void settle(FunctionRecord& kernel, FormMaker::Outcome made);
   Result<void> load_forms(FunctionRecord& kernel, const MadeForms& made);
+  void report(std::uint64_t id, std::uint32_t kind, std::span<const std::byte> image,
+              std::string_view source, std::uint64_t variables) const;
   void forget_places(std::uint64_t id);
   Result<std::string> place_variables(std::uint64_t id, std::string_view text);
   Result<const Module*> find_module(std::uint64_t id) const;
+  const ModuleHome* home_at(device::Address address) const;
   Result<FoundFunction> find_kernel(const Module& module, const std::string& name);
 
   device::Device& device_;
@@ -163,6 +191,7 @@ class ModuleStore {
   std::unordered_map<std::uint64_t, FunctionRecord> functions_;
   std::map<device::Address, Global> globals_;
   LoadedModules loaded_;
+  VariableHomes homes_;
   FencedKernels fenced_;
   Loaded report_;                                                 // may be empty
   std::function<bool()> puts_off_;                                // may be empty

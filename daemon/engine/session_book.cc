@@ -227,13 +227,15 @@ void SessionBook::host_gone(std::uint64_t id) {
 }
 
 void SessionBook::image(std::uint64_t module, std::uint32_t kind, std::span<const std::byte> image,
-                        std::string_view source, std::uint64_t variables) {
+                        std::string_view source, device::Address home,
+                        std::uint64_t variables) {
   if (again_) return;
-  if (variables > 0) return forbid("a module of it has variables, which end with the engine");
+  if (variables > 0)
+    return forbid("a module of it has variables in the driver's memory, which end with the engine");
   const auto memory = memory_of(image, std::as_bytes(std::span(source)));
   if (!memory) return forbid(memory.error().message);
   if (!hold({BookKind::kImage, module}, memory->get())) return;
-  put(BookKind::kImage, module, BookImage{kind, image.size(), source.size()});
+  put(BookKind::kImage, module, BookImage{kind, image.size(), source.size(), home});
 }
 
 void SessionBook::put_command(CommandType type, std::uint64_t key, std::span<const std::byte> body,

@@ -99,9 +99,10 @@ class SessionBook final : public MemoryNotes, public PieceNotes {
   /// Host memory. Any thread.
   void host(std::uint64_t id, const BookHost& block, int memory);
   void host_gone(std::uint64_t id);
-  /// `variables`: bytes of the module's variables.
+  /// `home`: address of its variables' home; 0: it has none. `variables`: bytes of variables that
+  /// are the driver's.
   void image(std::uint64_t module, std::uint32_t kind, std::span<const std::byte> image,
-             std::string_view source, std::uint64_t variables);
+             std::string_view source, device::Address home, std::uint64_t variables);
   /// The module's first chunk has come; the module was refused. One that is loaded has its image.
   void upload(std::uint64_t module) { book_->put(BookKind::kUpload, module); }
   void upload_gone(std::uint64_t module) { book_->drop(BookKind::kUpload, module); }

@@ -55,7 +55,8 @@ void fields(Archive& archive, FormRequest& request) {
 
 template <typename Archive>
 void fields(Archive& archive, Question& question) {
-  archive(question.topic, question.placed, question.forms);
+  archive(question.topic, question.placed, question.forms, question.home.base,
+          question.home.bytes);
 }
 
 template <typename Archive>
@@ -68,7 +69,33 @@ void fields(Archive& archive, PlacedText& placed) {
   archive(placed.text, placed.contents);
 }
 
+template <typename Archive>
+void fields(Archive& archive, HomedCode::Bank& bank) {
+  archive(bank.home.base, bank.home.bytes, bank.anchor, bank.offset);
+}
+
 namespace {
+
+/// A variable of an answer, and the whole answer.
+struct NamedRange {
+  std::string name;
+  device::AddressRange range;
+};
+struct HomeAnswer {
+  std::vector<std::byte> code, contents;
+  std::vector<NamedRange> variables;
+  std::vector<HomedCode::Bank> banks;
+};
+
+template <typename Archive>
+void fields(Archive& archive, NamedRange& named) {
+  archive(named.name, named.range.base, named.range.bytes);
+}
+
+template <typename Archive>
+void fields(Archive& archive, HomeAnswer& answer) {
+  archive(answer.code, answer.contents, answer.variables, answer.banks);
+}
 
 template <typename T>
 std::vector<std::byte> to_bytes(const T& value) {
@@ -127,6 +154,8 @@ Reading::Answer Reading::find(std::span<const std::byte> question) {
       return find_places(asked->placed);
     case Topic::kForms:
       return find_forms(asked->forms);
+    case Topic::kHome:
+      return find_home(asked->home);
   }
   return fail(ErrorCode::kInvalidValue, "a question that no reader knows");
 }
@@ -146,10 +175,22 @@ Reading::Answer Reading::find_places(const std::vector<injector::PlacedVariable>
   PlacedText result{.text = std::move(*text), .contents = {}};
   for (const injector::PlacedVariable& each : placed) {
     const ptx::Variable& variable = *(*found)->find_variable(each.name);
-    const auto initial = std::as_bytes(std::span(variable.initial));
-    result.contents.push_back({variable.bytes, {initial.begin(), initial.end()}});
+    result.contents.push_back({variable.bytes, injector::placed_contents(variable, placed)});
   }
   return to_bytes(result);
+}
+
+Reading::Answer Reading::find_home(device::AddressRange home) {
+  const auto found = module();
+  if (!found) return std::unexpected(found.error());
+  auto code = move_home(**found, home);
+  if (!code) return std::unexpected(code.error());
+  HomeAnswer answer{.code = std::move(code->code),
+                    .contents = std::move(code->contents),
+                    .variables = {},
+                    .banks = std::move(code->banks)};
+  for (const auto& [name, range] : code->variables) answer.variables.push_back({name, range});
+  return to_bytes(answer);
 }
 
 Reading::Answer Reading::find_forms(const FormRequest& request) {
@@ -195,6 +236,20 @@ Result<PlacedText> unpack_places(std::span<const std::byte> answer, std::size_t 
   if (result && result->contents.size() != placed)
     return fail(ErrorCode::kInvalidValue, "contents of other variables");
   return result;
+}
+
+Result<HomedCode> unpack_home(std::span<const std::byte> answer, device::AddressRange home) {
+  const auto body = body_of(answer);
+  if (!body) return std::unexpected(body.error());
+  auto found = from_bytes<HomeAnswer>(*body);
+  if (!found) return std::unexpected(found.error());
+  HomedCode code{.code = std::move(found->code),
+                 .contents = std::move(found->contents),
+                 .variables = {},
+                 .banks = std::move(found->banks)};
+  for (auto& [name, range] : found->variables) code.variables.emplace(std::move(name), range);
+  if (!keeps_to(code, home)) return fail(ErrorCode::kInvalidValue, "variables beside their home");
+  return code;
 }
 
 Result<FormText> unpack_forms(std::span<const std::byte> answer, const FormRequest& request) {

@@ -12,6 +12,8 @@
 
 #include "base/result.h"
 #include "daemon/dispatch/form_text.h"
+#include "daemon/dispatch/variable_home.h"
+#include "device/device.h"
 #include "injector/forms/placed_variables.h"
 #include "injector/ptx/module.h"
 
@@ -21,12 +23,14 @@ enum class Topic : std::uint8_t {
   kVariables,  // bytes of the module's variables
   kPlaces,     // text without variables that lie elsewhere
   kForms,      // text of a kernel's forms
+  kHome,       // text whose variables are at home
 };
 
 struct Question {
   Topic topic = Topic::kVariables;
   std::vector<injector::PlacedVariable> placed = {};  // kPlaces: variables that lie elsewhere
   FormRequest forms = {};                             // kForms: forms that are wanted
+  device::AddressRange home = {};                     // kHome: where the variables are to lie
 };
 
 /// A module's text without its placed variables.
@@ -57,6 +61,7 @@ class Reading {
   Answer find_variables();
   Answer find_places(const std::vector<injector::PlacedVariable>& placed);
   Answer find_forms(const FormRequest& request);
+  Answer find_home(device::AddressRange home);
   Result<std::unique_ptr<const ptx::Module>> parse(bool bodies) const;
   Result<const ptx::Module*> module();
 
@@ -75,5 +80,6 @@ std::vector<std::byte> pack(const Question& question);
 Result<std::uint64_t> unpack_variables(std::span<const std::byte> answer);
 Result<PlacedText> unpack_places(std::span<const std::byte> answer, std::size_t placed);
 Result<FormText> unpack_forms(std::span<const std::byte> answer, const FormRequest& request);
+Result<HomedCode> unpack_home(std::span<const std::byte> answer, device::AddressRange home);
 
 }  // namespace slate::daemon

@@ -247,6 +247,12 @@ Result<PlacedText> TextReader::place_variables(std::span<const injector::PlacedV
   return unpack_places(*answer, placed.size());
 }
 
+Result<HomedCode> TextReader::move_home(device::AddressRange home, const IsOver& is_over) {
+  const auto answer = ask({.topic = Topic::kHome, .home = home}, is_over);
+  if (!answer) return std::unexpected(answer.error());
+  return unpack_home(*answer, home);
+}
+
 Result<FormText> TextReader::write_forms(const FormRequest& request, const IsOver& is_over) {
   const auto answer = ask({.topic = Topic::kForms, .forms = request}, is_over);
   if (!answer) return std::unexpected(answer.error());

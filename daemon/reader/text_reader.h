@@ -42,6 +42,8 @@ class TextReader {
   /// As injector::place_variables(), with the variables' contents.
   Result<PlacedText> place_variables(std::span<const injector::PlacedVariable> placed,
                                      const IsOver& is_over);
+  /// As move_home() of the text.
+  Result<HomedCode> move_home(device::AddressRange home, const IsOver& is_over);
   /// As daemon::write_forms().
   Result<FormText> write_forms(const FormRequest& request, const IsOver& is_over);
   /// Whether it can be asked again.

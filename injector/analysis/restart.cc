@@ -45,7 +45,13 @@ class Resolver {
       case Kind::kVariable: {
         if (any_pointer(reached.words)) return unknown();
         Resolved found;
-        found.variable = reached.variable;
+        const auto known = memory_.variable_named ? memory_.variable_named(reached.variable)
+                                                  : std::optional<AllocationId>();
+        if (known) {
+          found.allocations = {*known};
+        } else {
+          found.variable = reached.variable;
+        }
         return found;
       }
       case Kind::kOwn:

@@ -20,11 +20,14 @@ using AllocationId = std::uint64_t;
 
 /// What the caller knows of memory.
 struct MemoryMap {
-  /// The allocation that holds the byte at this address; nothing if none does, and for the
-  /// addresses of modules' variables. Addresses that share memory (mapped twice) have one id.
+  /// The allocation, or the module's variable, that holds the byte at this address; nothing if none
+  /// is known to. Addresses that share memory (mapped twice) have one id.
   std::function<std::optional<AllocationId>(std::uint64_t address)> allocation_at;
   /// The allocation behind the handle of a texture or surface. May be null: none is known.
   std::function<std::optional<AllocationId>(std::uint64_t handle)> allocation_of_image;
+  /// What allocation_at() says of the addresses of the kernel's variable with this name; nothing if
+  /// it knows none of them. May be null: it knows no variable.
+  std::function<std::optional<AllocationId>(const std::string& variable)> variable_named = nullptr;
 };
 
 /// What one launch can reach.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <optional>
@@ -34,7 +35,7 @@ Result<Places> find_places(const ptx::Module& module, std::span<const PlacedVari
   return places;
 }
 
-/// Initial contents that are addresses are filled in by whoever loads the module.
+/// Whoever loads the module fills in what begins with addresses, of what it loads.
 Result<void> check_contents(const ptx::Module& module, const Places& places) {
   for (std::size_t i = 0; i < module.variables.size(); ++i) {
     const ptx::Variable& variable = module.variables[i];
@@ -42,10 +43,10 @@ Result<void> check_contents(const ptx::Module& module, const Places& places) {
       const ptx::Variable* const other = module.find_variable(fixup.symbol);
       const bool to_placed =
           other != nullptr && places[static_cast<std::size_t>(other - module.variables.data())];
-      if (!places[i] && !to_placed) continue;
+      if (places[i].has_value() == to_placed) continue;
       return fail(ErrorCode::kNotSupported,
-                  fmt::format("{} begins with the address of {}, and one of them is a managed "
-                              "variable: that is not supported yet",
+                  fmt::format("{} begins with the address of {}, and only one of them lies outside "
+                              "the module",
                               variable.name, fixup.symbol));
     }
   }
@@ -138,6 +139,24 @@ Result<std::string> place_variables(const ptx::Module& module,
     return fmt::format("mov.b64 {}, {:#x}; ", name, address);
   };
   return without(module, *places, load, {});
+}
+
+std::vector<std::byte> placed_contents(const ptx::Variable& variable,
+                                       std::span<const PlacedVariable> placed) {
+  const auto initial = std::as_bytes(std::span(variable.initial));
+  std::vector<std::byte> contents(initial.begin(), initial.end());
+  contents.resize(std::min<std::uint64_t>(contents.size(), variable.bytes));
+  for (const auto& fixup : variable.fixups) {
+    const auto target = std::ranges::find(placed, fixup.symbol, &PlacedVariable::name);
+    if (target == placed.end() || fixup.shift >= 64 || fixup.bytes > sizeof(target->address) ||
+        fixup.offset > variable.bytes || fixup.bytes > variable.bytes - fixup.offset)
+      continue;  // no such module is loaded
+    const std::uint64_t address =
+        (target->address + static_cast<std::uint64_t>(fixup.addend)) >> fixup.shift;
+    contents.resize(std::max<std::size_t>(contents.size(), fixup.offset + fixup.bytes));
+    std::memcpy(contents.data() + fixup.offset, &address, fixup.bytes);
+  }
+  return contents;
 }
 
 namespace {

@@ -5,6 +5,7 @@
 //   are known only after loading.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -27,9 +28,13 @@ struct PlacedVariable {
 /// - kSymbolNotFound: the module has no .global variable of that name;
 /// - kInvalidValue: the address is not aligned as the variable needs;
 /// - kNotSupported: a variable begins with the address of a placed one, or a placed one with that
-///   of another variable, which is not known in time.
+///   of something that is not placed, which is not known in time.
 Result<std::string> place_variables(const ptx::Module& module,
                                     std::span<const PlacedVariable> placed);
+
+/// What a placed variable begins with; zeros follow. Requires: place_variables() has succeeded.
+std::vector<std::byte> placed_contents(const ptx::Variable& variable,
+                                       std::span<const PlacedVariable> placed);
 
 /// Name of the table of tabulate_variables(), a constant of 64-bit addresses.
 inline constexpr std::string_view kVariableTable = "__slate_variables";

@@ -39,9 +39,19 @@ void CodeCommands::start() {
   if (context_.book) {
     modules_.report([book = context_.book](std::uint64_t id, std::uint32_t kind,
                                            std::span<const std::byte> image,
-                                           std::string_view source, std::uint64_t variables) {
-      book->image(id, kind, image, source, variables);
+                                           std::string_view source, device::Address home,
+                                           std::uint64_t variables) {
+      book->image(id, kind, image, source, home, variables);
     });
+  }
+  // With a swap a launch would have to say which variables it needs on the device.
+  if (memory_.backing() == nullptr) {
+    modules_.give_homes({.take =
+                             [this](std::uint64_t bytes) {
+                               return memory_.with_room(
+                                   [&] { return memory_.manager().allocate(bytes); });
+                             },
+                         .give_back = [this](device::Address home) { give_back(home); }});
   }
   modules_.load_by(
       [this](const ModuleStore::Attempt& attempt) { (void)memory_.with_device_room(attempt); });
@@ -83,13 +93,22 @@ Result<void> CodeCommands::on(const Call<CommandType::kModuleOffer>& call) {
 Result<void> CodeCommands::on(const Call<CommandType::kModuleUnload>& call) {
   auto unused = modules_.forget(call.body.id);
   if (!unused) return std::unexpected(unused.error());
+  // A program that has freed it harms itself alone.
+  const bool has_home = unused->home != 0 && memory_.manager().retire(unused->home).has_value();
   return context_.take_away(
-      [this, modules = *unused] {
+      [this, modules = unused->modules] {
         for (const device::Module module : modules) context_.fence.remove_variables(module);
       },
-      [this, modules = *unused] {
-        for (const device::Module module : modules) modules_.loaded().unload_now(module);
+      [this, forgotten = *unused, has_home] {
+        for (const device::Module module : forgotten.modules)
+          modules_.loaded().unload_now(module);
+        if (has_home) memory_.manager().finish_free(forgotten.home);
       });
+}
+
+/// Of a module that was not loaded.
+void CodeCommands::give_back(device::Address home) {
+  if (memory_.manager().retire(home)) memory_.manager().finish_free(home);
 }
 
 Result<void> CodeCommands::on(const Call<CommandType::kVariablePlace>& call) {

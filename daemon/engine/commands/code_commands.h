@@ -49,6 +49,7 @@ class CodeCommands {
   void release() { modules_.release(); }
 
  private:
+  void give_back(device::Address home);
   Result<void> pass_over(const Call<ipc::CommandType::kModuleLoad>& chunk);
 
   const PartContext& context_;

@@ -131,12 +131,23 @@ Result<const injector::Reach*> CommandReach::reach_of(std::uint64_t function,
   return &known_.emplace(function, std::move(*reach)).first->second;
 }
 
-injector::MemoryMap CommandReach::memory_map() const {
-  return {.allocation_at = [this](std::uint64_t address) -> std::optional<injector::AllocationId> {
-            const auto range = allocation_at(address);
-            return range ? std::optional(range->base) : std::nullopt;
+/// A variable that is at home counts by itself, not as the home that it is in.
+std::optional<device::AddressRange> CommandReach::place_at(device::Address address) const {
+  const ModuleStore& modules = code_.modules();
+  return modules.is_home(address) ? modules.variable_at(address) : allocation_at(address);
+}
+
+injector::MemoryMap CommandReach::memory_map(const FunctionRecord& kernel) const {
+  using Id = std::optional<injector::AllocationId>;
+  return {.allocation_at = [this](std::uint64_t address) -> Id {
+            const auto range = place_at(address);
+            return range ? Id(range->base) : std::nullopt;
           },
-          .allocation_of_image = nullptr};
+          .allocation_of_image = nullptr,
+          .variable_named = [this, &kernel](const std::string& name) -> Id {
+            const auto range = code_.modules().at_home(kernel, name);
+            return range ? Id(range->base) : std::nullopt;
+          }};
 }
 
 /// Requires: memory_of() knows what it reaches.
@@ -147,7 +158,7 @@ std::string CommandReach::why_not_again(const ipc::Command& command) {
   const auto kernel = code_.modules().find_function(launch->function);
   if (!kernel) return kernel.error().message;
   const auto reach = reach_of(launch->function, **kernel);
-  return reach ? injector::may_restart(**reach, parameters, memory_map()).why_not
+  return reach ? injector::may_restart(**reach, parameters, memory_map(**kernel)).why_not
                : reach.error().message;
 }
 
@@ -160,7 +171,7 @@ ReachedRanges CommandReach::of_launch(const ipc::Command& command) {
   const std::string& name = *(*kernel)->name;
   const auto reach = reach_of(launch->function, **kernel);
   if (!reach) return unknown(name, reach.error().message);
-  const auto all = injector::reach_of_launch(**reach, parameters, memory_map());
+  const auto all = injector::reach_of_launch(**reach, parameters, memory_map(**kernel));
   ReachedRanges reached;
   reached.reads_anything = all.everything;
   reached.writes_anything = all.writes_everything;
@@ -168,7 +179,7 @@ ReachedRanges CommandReach::of_launch(const ipc::Command& command) {
   if (memory_.backing() != nullptr && steps_elsewhere(parameters))
     reached.reads_anything = reached.writes_anything = true;
   for (const auto& place : all.allocations) {
-    const auto range = allocation_at(place.allocation);
+    const auto range = place_at(place.allocation);
     if (!range) continue;
     if (place.read) reached.read.push_back(*range);
     if (place.written) reached.written.push_back(*range);

@@ -29,12 +29,13 @@ class CommandReach {
   void forget() { known_.clear(); }
 
  private:
-  injector::MemoryMap memory_map() const;
+  injector::MemoryMap memory_map(const FunctionRecord& kernel) const;
   ReachedRanges of_launch(const ipc::Command& command);
   std::string why_not_again(const ipc::Command& launch);
   ReachedRanges of_copy(const ipc::Copy& copy) const;
   std::optional<device::AddressRange> range_of(const Place& place, const Box& box) const;
   std::optional<device::AddressRange> allocation_at(device::Address address) const;
+  std::optional<device::AddressRange> place_at(device::Address address) const;
   bool steps_elsewhere(std::span<const std::byte> parameters) const;
   Result<const injector::Reach*> reach_of(std::uint64_t function, const FunctionRecord& kernel);
 

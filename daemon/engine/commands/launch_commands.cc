@@ -57,7 +57,9 @@ Result<void> LaunchCommands::on(const Call<CommandType::kLaunch>& call) {
       if (!ordered) return context_.checked(ordered);
     }
   }
-  context_.fence.constants().note_launch(kernel.may_write_constants, call.tail);
+  ConstantCopies& constants = context_.fence.constants();
+  if (!constants.empty())
+    constants.note_launch(code_.modules().may_write_constants(kernel), call.tail);
   const auto code = function_for(call, kernel);
   if (!code) return context_.checked(std::unexpected(code.error()));
   const device::LaunchSpec spec{
@@ -101,7 +103,14 @@ injector::LaunchValues LaunchCommands::values_of(const Call<CommandType::kLaunch
 /// bounds.
 Result<device::Function> LaunchCommands::function_for(const Call<CommandType::kLaunch>& call,
                                                       FunctionRecord& kernel) {
-  if (!kernel.is_fenced) return kernel.function;
+  if (!kernel.is_fenced) {
+    if (kernel.bank == nullptr || kernel.bank->is_current(*call.stream)) return kernel.function;
+    const bool lasts =
+        kernel.bank->filled_on == nullptr && context_.streams.others_are_idle(*call.stream);
+    if (const auto filled = fill(*kernel.bank, *call.stream, lasts); !filled)
+      return std::unexpected(filled.error());
+    return kernel.function;
+  }
   const auto copy = bounded_copy_for(call, kernel);
   if (!copy) return std::unexpected(copy.error());
   context_.fence.count_launch(*copy != nullptr);
@@ -133,8 +142,18 @@ Result<const BoundedCopy*> LaunchCommands::bounded_copy_for(const Call<CommandTy
 Result<bool> LaunchCommands::bring_up_to_date(OwnConstantSet& constants,
                                               LogicalStream& stream) const {
   if (constants.filled_on != nullptr) return constants.is_current(stream);
+  if (!context_.streams.others_are_idle(stream)) return false;
+  if (const auto filled = fill(constants, stream, true); !filled)
+    return std::unexpected(filled.error());
+  return true;
+}
+
+/// Fills the constants behind all that was given to `stream`. `lasts`: whether they count as
+/// current until something is written. Beside other streams' work they do not, as it may still
+/// write the program's.
+Result<void> LaunchCommands::fill(OwnConstantSet& constants, LogicalStream& stream,
+                                  bool lasts) const {
   StreamTable& streams = context_.streams;
-  if (!streams.others_are_idle(stream)) return false;
   const auto target = streams.begin_work(stream);
   if (!target) return std::unexpected(target.error());
   for (const auto& [program, own] : constants.pairs) {
@@ -146,9 +165,10 @@ Result<bool> LaunchCommands::bring_up_to_date(OwnConstantSet& constants,
     if (!done) return std::unexpected(done.error());
   }
   streams.piece_submitted(stream);
+  if (!lasts) return {};
   constants.filled_on = stream.shared_from_this();
   constants.filled_at = stream.submitted.load();
-  return true;
+  return {};
 }
 
 /// The kernel behind the fence; itself if it cannot be fenced and may run all the same. Blocks of a

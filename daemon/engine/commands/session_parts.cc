@@ -223,8 +223,9 @@ Result<void> SessionParts::load_again(std::uint64_t module, const BookImage& ima
   };
   if (!read(bytes.data(), bytes.size(), 0) || !read(source.data(), source.size(), bytes.size()))
     return fail_errno("the image of a module");
-  return context_.checked(code_.modules().load_whole(module, static_cast<std::uint32_t>(image.kind),
-                                                     std::move(bytes), std::move(source)));
+  return context_.checked(code_.modules().load_whole(
+      module, {static_cast<std::uint32_t>(image.kind), std::move(bytes), std::move(source)},
+      image.home == 0 ? std::nullopt : std::optional(image.home)));
 }
 
 Result<void> SessionParts::carry_out_again(ipc::CommandType type, const Book::Entry& entry) {

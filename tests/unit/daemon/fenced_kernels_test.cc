@@ -178,7 +178,7 @@ TEST_F(FencedKernelsTest, TheModulesOfFurtherCopiesGoWithTheKernels) {
   ASSERT_TRUE(launch_unserved(kernel, 96, 2, true));
   const auto gone = store_->forget(1);
   ASSERT_TRUE(gone);
-  EXPECT_EQ(gone->size(), 3u) << "the program's, and one for each copy";
+  EXPECT_EQ(gone->modules.size(), 3u) << "the program's, and one for each copy";
 }
 
 }  // namespace

@@ -248,8 +248,8 @@ TEST_F(GreedyModuleTest, VariablesOfAModuleWithFormsAreChargedOnce) {
   EXPECT_EQ(memory_->charged(), 40u << 20);
   const auto modules = store_.forget(1);
   ASSERT_TRUE(modules);
-  ASSERT_EQ(modules->size(), 1u);
-  store_.loaded().unload_now(modules->front());
+  ASSERT_EQ(modules->modules.size(), 1u);
+  store_.loaded().unload_now(modules->modules.front());
   EXPECT_EQ(memory_->charged(), 0u);
 }
 

@@ -135,8 +135,8 @@ TEST_F(ModuleFormsTest, WithoutACompilerFormsReachTheVariablesOfTheProgramsModul
   EXPECT_EQ(store_->loaded().count(), 1u) << "of the program's own";
   const auto unused = store_->forget(1);
   ASSERT_TRUE(unused);
-  EXPECT_EQ(unused->size(), 2u);
-  for (const device::Module module : *unused) store_->loaded().unload_now(module);
+  EXPECT_EQ(unused->modules.size(), 2u);
+  for (const device::Module module : unused->modules) store_->loaded().unload_now(module);
 }
 
 TEST_F(ModuleFormsTest, CodeThatTheDeviceRefusesIsCompiledFromItsSource) {
