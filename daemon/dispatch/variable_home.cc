@@ -9,7 +9,6 @@
 
 #include "base/elf.h"
 #include "base/sizes.h"
-#include "daemon/dispatch/module_variables.h"
 #include "injector/forms/placed_variables.h"
 
 namespace slate::daemon {
@@ -72,6 +71,13 @@ class CubinMover {
     // A second copy of the code, for the driver to finish, which has its own relocations.
     const auto is_second = [](const auto& each) { return each.name.starts_with(".nv.capmerc"); };
     if (std::ranges::any_of(sections_, is_second)) return stays("its code is there twice");
+    for (std::size_t i = 0; i < sections_.size(); ++i) {
+      const auto& [name, header, bytes] = sections_[i];
+      const bool has_variables =
+          name.starts_with(".nv.global") || name.starts_with(".nv.constant3");
+      if (has_variables && header.sh_size > 0 && part_of(i) == nullptr)
+        return stays("it has variables of another kind");
+    }
     if (const auto done = find_symbols(); !done) return std::unexpected(done.error());
     for (std::size_t i = 0; i < sections_.size(); ++i) {
       const std::uint32_t type = sections_[i].header.sh_type;
@@ -131,8 +137,9 @@ class CubinMover {
     const bool is_known = std::ranges::any_of(
         result_.banks, [&](const auto& bank) { return bank.home.base == home_ + part.offset; });
     if (part.is_constant && !is_known && bytes > 0) {
-      result_.banks.push_back(
-          {.home = {home_ + part.offset, part.bytes}, .anchor = std::string(name), .offset = value});
+      result_.banks.push_back({.home = {home_ + part.offset, part.bytes},
+                               .anchor = std::string(name),
+                               .offset = value});
     }
     return {};
   }
@@ -215,10 +222,8 @@ std::uint64_t home_bytes_of_text(std::uint64_t variables) {
   return variables == 0 ? 0 : kFirst + round_up(std::min(variables, kMostBytes), kSectionAlign);
 }
 
-Result<HomedCode> move_home(std::span<const std::byte> cubin, device::AddressRange home) {
-  // A section of variables by another name would stay behind.
-  if (home.bytes < variable_bytes(cubin)) return stays("it has variables of another kind");
-  return CubinMover(cubin, home.base).move();
+Result<HomedCode> move_home(std::span<const std::byte> cubin, device::Address home) {
+  return CubinMover(cubin, home).move();
 }
 
 Result<HomedCode> move_home(const ptx::Module& module, device::AddressRange home) {
@@ -253,8 +258,7 @@ Result<HomedCode> move_home(const ptx::Module& module, device::AddressRange home
     const auto at = result.variables.find(variable.name);
     if (at == result.variables.end()) continue;
     const std::vector<std::byte> initial = injector::placed_contents(variable, placed);
-    if (std::ranges::all_of(initial, [](std::byte each) { return each == std::byte{0}; }))
-      continue;
+    if (std::ranges::all_of(initial, [](std::byte each) { return each == std::byte{0}; })) continue;
     const std::uint64_t offset = at->second.base - home.base;
     result.contents.resize(std::max<std::size_t>(result.contents.size(), offset + initial.size()));
     std::ranges::copy(initial, result.contents.begin() + static_cast<std::ptrdiff_t>(offset));

@@ -47,9 +47,9 @@ enum class Constants : std::uint8_t { kStay, kMove };
 std::uint64_t home_bytes(std::span<const std::byte> cubin, Constants constants);
 std::uint64_t home_bytes_of_text(std::uint64_t variables);
 
-/// The machine code for a home there, at a multiple of 512. Errors: kNotSupported, with the
+/// The machine code for a home at this address, a multiple of 512. Errors: kNotSupported, with the
 /// reason, where some variable cannot lie there.
-Result<HomedCode> move_home(std::span<const std::byte> cubin, device::AddressRange home);
+Result<HomedCode> move_home(std::span<const std::byte> cubin, device::Address home);
 /// The same of a text.
 Result<HomedCode> move_home(const ptx::Module& module, device::AddressRange home);
 /// Whether all that is said of the home lies in it. A stranger may have said it.

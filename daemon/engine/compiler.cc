@@ -42,8 +42,7 @@ bool Compiler::compiles() const {
 }
 
 Result<Compiler::Loaded> Compiler::load(std::span<const std::byte> ptx, const Loader& loader,
-                                        const ChargeVariables& charge,
-                                        const LoadCode& load_code) {
+                                        const ChargeVariables& charge, const LoadCode& load_code) {
   const auto load = [&](const Code& code) {
     return load_code ? load_code(*code.bytes) : load_plain(*code.bytes, charge);
   };

@@ -94,8 +94,7 @@ class Compiler {
                                         const ChargeVariables& charge);
   Result<device::Module> load_as_text(std::span<const std::byte> ptx, const Error& why,
                                       const Loader& loader, const ChargeVariables& charge);
-  Result<device::Module> load_plain(std::span<const std::byte> code,
-                                    const ChargeVariables& charge);
+  Result<device::Module> load_plain(std::span<const std::byte> code, const ChargeVariables& charge);
   Result<std::uint64_t> read_variables(std::string_view text, const Loader& loader);
   cache::Key key_of(std::string_view ptx) const;
   Answer obtain(const Request& request, std::string_view ptx, uid_t uid);

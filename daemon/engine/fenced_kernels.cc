@@ -68,7 +68,8 @@ std::string FencedKernels::why_not(std::uint64_t id) const {
 
 Result<FencedKernels::Fenced> FencedKernels::make(const FunctionRecord& kernel,
                                                   const std::shared_ptr<const FormSource>& source,
-                                                  const ProgramModule& own, const LaunchOf& launch) {
+                                                  const ProgramModule& own,
+                                                  const LaunchOf& launch) {
   Fenced result;
   FunctionRecord& fenced = result.kernel;
   fenced.module = kernel.module;
@@ -126,7 +127,8 @@ Result<void> FencedKernels::add_copy(FunctionRecord& fenced, const MadeForms& ma
 
 void FencedKernels::attend_unserved(std::uint64_t id,
                                     const std::shared_ptr<const FormSource>& source,
-                                    const ProgramModule& own, const injector::LaunchValues& launch) {
+                                    const ProgramModule& own,
+                                    const injector::LaunchValues& launch) {
   Fenced& fenced = kernels_.at(id);
   if (fenced.copy_order != nullptr) {
     if (!fenced.copy_order->done()) return;

@@ -39,8 +39,8 @@ class FencedKernels {
   /// fenced, and the log says why. `source`: of its module, `own`; null: there is no PTX. Errors:
   /// those of loading it. Requires: there is a fence, and it is on.
   Result<FunctionRecord*> find(std::uint64_t id, FunctionRecord& kernel,
-                               const std::shared_ptr<const FormSource>& source, const ProgramModule& own,
-                               const LaunchOf& launch);
+                               const std::shared_ptr<const FormSource>& source,
+                               const ProgramModule& own, const LaunchOf& launch);
   /// No bounded copy serves a launch of the kernel. When such launches with blocks like its come
   /// again, another copy is made for them in the background, and is there for a launch some time
   /// later, if it can be had. Requires: find() has returned the kernel.

@@ -78,7 +78,7 @@ struct FunctionRecord {
   std::uint32_t unread_launches = 0;
   /// The bank of the kernel's module, which its launches need filled; null: it has none.
   std::shared_ptr<OwnConstantSet> bank;
-  const injector::KernelForms* forms = nullptr;       // forms of `made`; null: none
+  const injector::KernelForms* forms = nullptr;  // forms of `made`; null: none
   FormFunction worker, compact_worker, slice, profile;
   bool reason_told = false;  // whether the log says why the chosen form is not possible
   std::uint64_t code = 0;    // hash of the module's text

@@ -73,10 +73,9 @@ Result<ProgramModule> ModuleStore::load_code(std::span<const std::byte> code,
       return std::unexpected(charged.error());
     return device_.load_module(device::ImageKind::kCubin, bytes);
   };
-  const Constants constants = source.empty() || takes_constants_addresses(source)
-                                  ? Constants::kStay
-                                  : Constants::kMove;
-  const auto move = [&](device::AddressRange home) { return move_home(code, home); };
+  const Constants constants =
+      source.empty() || takes_constants_addresses(source) ? Constants::kStay : Constants::kMove;
+  const auto move = [&](device::AddressRange home) { return move_home(code, home.base); };
   auto homed = homes_.load(home_bytes(code, constants), past, move, load);
   if (!homed) return std::unexpected(homed.error());
   if (*homed) return std::move(**homed);
@@ -124,13 +123,13 @@ Result<bool> ModuleStore::offer(const ipc::ModuleOffer& offered) {
 
 /// Machine code without variables is the same for all sessions. Only its functions' attributes
 /// change, and SharedModule sees to these.
-Result<ModuleStore::Module> ModuleStore::load_known(const ImageStore::Image& image,
-                                                    Charge& charge, PastHome past) {
+Result<ModuleStore::Module> ModuleStore::load_known(const ImageStore::Image& image, Charge& charge,
+                                                    PastHome past) {
   const std::span<const std::byte> bytes = image->bytes;
   Result<Module> loaded;
   if (image->kind == ipc::kImagePtx) {
-    loaded = load_ptx(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), charge,
-                      past);
+    loaded = load_ptx(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
+                      charge, past);
   } else if (variable_bytes(bytes) > 0) {
     loaded = load_elf({.kind = image->kind, .bytes = {bytes.begin(), bytes.end()}, .source = {}},
                       charge, past);
@@ -264,9 +263,9 @@ Result<std::string> ModuleStore::place_variables(std::uint64_t id, std::string_v
 /// A text that the device itself reads, with its variables at home. Nullopt as
 /// VariableHomes::load(), also for a text that cannot be read.
 Result<std::optional<ProgramModule>> ModuleStore::load_text_at_home(std::string_view text,
-                                                                    Charge& charge,
-                                                                    PastHome past) {
-  const bool may_have_some = text.find(".global .") != text.npos || text.find(".const .") != text.npos;
+                                                                    Charge& charge, PastHome past) {
+  const bool may_have_some =
+      text.find(".global .") != text.npos || text.find(".const .") != text.npos;
   if (!past && (!homes_.has_memory() || !may_have_some || takes_constants_addresses(text)))
     return std::nullopt;
   auto turn = compiler_.begin_turn(loader_, text.size());
@@ -289,8 +288,7 @@ Result<std::optional<ProgramModule>> ModuleStore::load_text_at_home(std::string_
       });
 }
 
-Result<ModuleStore::Module> ModuleStore::load_ptx(std::string text, Charge& charge,
-                                                  PastHome past) {
+Result<ModuleStore::Module> ModuleStore::load_ptx(std::string text, Charge& charge, PastHome past) {
   Module module;
   std::shared_ptr<const std::vector<std::byte>> code;
   if (!compiler_.compiles()) {

@@ -39,9 +39,9 @@ class ModuleStore {
 
   /// Called for each module that was loaded. `home`: address of its variables' home; 0: it has
   /// none. `variables`: bytes of variables that are the driver's.
-  using Loaded = std::function<void(
-      std::uint64_t id, std::uint32_t kind, std::span<const std::byte> image,
-      std::string_view source, device::Address home, std::uint64_t variables)>;
+  using Loaded =
+      std::function<void(std::uint64_t id, std::uint32_t kind, std::span<const std::byte> image,
+                         std::string_view source, device::Address home, std::uint64_t variables)>;
   /// What the session has forgotten, to be given back once it is unused.
   struct Forgotten {
     std::vector<device::Module> modules;  // for loaded().unload_now()

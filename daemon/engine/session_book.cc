@@ -227,8 +227,7 @@ void SessionBook::host_gone(std::uint64_t id) {
 }
 
 void SessionBook::image(std::uint64_t module, std::uint32_t kind, std::span<const std::byte> image,
-                        std::string_view source, device::Address home,
-                        std::uint64_t variables) {
+                        std::string_view source, device::Address home, std::uint64_t variables) {
   if (again_) return;
   if (variables > 0)
     return forbid("a module of it has variables in the driver's memory, which end with the engine");

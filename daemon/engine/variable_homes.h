@@ -37,7 +37,7 @@ class VariableHomes {
   /// The session's memory for homes.
   struct Memory {
     std::function<Result<device::Address>(std::uint64_t bytes)> take;  // aligned to 512
-    std::function<void(device::Address home)> give_back;  // requires: no work uses it
+    std::function<void(device::Address home)> give_back;               // requires: no work uses it
   };
   using Move = std::function<Result<HomedCode>(device::AddressRange home)>;
   using Load = std::function<Result<device::Module>(std::span<const std::byte> code)>;

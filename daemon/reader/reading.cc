@@ -55,8 +55,7 @@ void fields(Archive& archive, FormRequest& request) {
 
 template <typename Archive>
 void fields(Archive& archive, Question& question) {
-  archive(question.topic, question.placed, question.forms, question.home.base,
-          question.home.bytes);
+  archive(question.topic, question.placed, question.forms, question.home.base, question.home.bytes);
 }
 
 template <typename Archive>

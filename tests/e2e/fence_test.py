@@ -74,7 +74,7 @@ class FenceTest(SlateTestCase):
         daemon.stop()
 
     def test_variables_are_reached_behind_the_fence(self):
-        for name in ("variables", "constants"):
+        for name in ("variables", "constants", "kept_variables"):
             for form in ("auto", "native"):  # bounded copies, which have constants of their own, are native
                 with self.subTest(program=name, form=form):
                     daemon = self.fenced("--form", form)

@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 from harness import ON_GPU, binary
-from victims import Victim, VictimTestCase, wait_until_running
+from victims import KeptVariables, Victim, VictimTestCase, wait_until_running
 
 USERS = (64001, 64002)
 SECONDS = 4
@@ -94,6 +94,23 @@ class MovingTest(VictimTestCase):
         self.assertTrue(victim.runs())
         self.assertIn("goes on", self.slatectl(daemon, "resume", session))
         self.assert_right(daemon, victim)
+        daemon.stop()
+
+    def test_variables_are_kept_when_engines_are_renewed_and_sessions_suspended(self):
+        daemon = self.daemon()
+        variables = KeptVariables(daemon, 2 * SECONDS)
+        session = str(daemon.status()["sessions"][0]["id"])
+        moves = 0
+        while variables.runs() and moves < 2:
+            self.assertIn("the engines are renewed", self.slatectl(daemon, "renew"))
+            if not variables.runs():
+                break
+            self.assertIn("suspended", self.slatectl(daemon, "suspend", session))
+            self.assertIn("goes on", self.slatectl(daemon, "resume", session))
+            moves += 1
+        self.assertEqual(variables.complaint(), "", daemon.log_text()[-3000:])
+        self.assertGreater(moves, 0)
+        self.assertIn("0 sessions cannot leave theirs", daemon.log_text())
         daemon.stop()
 
     @unittest.skipUnless(ON_GPU and os.geteuid() == 0 and shutil.which("nvcc"), "needs a GPU, nvcc, and root, to be two users")

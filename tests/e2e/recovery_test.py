@@ -8,7 +8,7 @@ import time
 import unittest
 
 from harness import DEVICE, ON_GPU, SLOW, binary
-from victims import FAULTS, VictimTestCase, running
+from victims import FAULTS, KeptVariables, VictimTestCase, running
 
 # On sim a fault ends its stream only, unless one asks for more.
 LOST = DEVICE if ON_GPU else DEVICE + ",fault=device"
@@ -41,6 +41,22 @@ class RecoveryTest(VictimTestCase):
         self.assert_right(daemon, victim)
         self.assertEqual(daemon.status()["engine"]["restarts"], kills)
         daemon.stop()
+
+    def test_programs_with_variables_go_on_when_their_engine_is_killed(self):
+        for program in (binary("slate", "kept_variables"),), (binary("slatectl"), "run", "--", binary("static", "kept_variables")):
+            for extra in (), ("--fence", "always"):
+                with self.subTest(program=program, extra=extra):
+                    daemon = self.daemon(device=LOST, extra=extra)
+                    variables = KeptVariables(daemon, SECONDS, "again", program=program)
+                    kills = 0
+                    while variables.runs() and kills < 3:
+                        before = daemon.engine_pid()
+                        os.kill(before, signal.SIGKILL)
+                        kills += 1
+                        self.wait_until_served(daemon, before, variables)
+                    self.assertEqual(variables.complaint(), "", daemon.log_text()[-3000:])
+                    self.assertEqual(daemon.status()["engine"]["restarts"], kills)
+                    daemon.stop()
 
     def test_the_memory_of_a_spare_engine_is_shown(self):
         daemon = self.daemon(device=LOST, extra=("--spare-engine", "always"))

@@ -4,12 +4,28 @@ and for bench/."""
 import re
 import threading
 
-from harness import SLOW, SlateTestCase, binary
+from harness import SLOW, SlateTestCase, binary, expected_output
 
 # What the faults of slate/offender give, on sim as with the real runtime on a GPU.
 FAULTS = {"wild": "cudaErrorIllegalAddress", "trap": "cudaErrorLaunchFailure", "misaligned": "cudaErrorMisalignedAddress",
           "illegal": "cudaErrorIllegalInstruction", "assert": "cudaErrorAssert", "freed": "cudaErrorIllegalAddress",
           "spinning": "cudaErrorIllegalAddress"}
+
+
+class KeptVariables:
+    """tests/programs/kept_variables.cu, which looks at variables of every kind all the time."""
+
+    def __init__(self, daemon, seconds, *words, program=(binary("slate", "kept_variables"),)):
+        self.process = daemon.start([*program, str(seconds * SLOW), *words])
+        daemon.wait_for(lambda: any(s["launches"] > 3 for s in daemon.status()["sessions"]), 30, "no launch")
+
+    def runs(self):
+        return self.process.poll() is None
+
+    def complaint(self):
+        """What was wrong; empty: nothing."""
+        out, err = self.process.communicate(timeout=60 * SLOW)
+        return "" if (self.process.returncode, out) == (0, expected_output("kept_variables")) else out + err
 
 
 def running(daemon):

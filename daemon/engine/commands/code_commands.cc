@@ -37,10 +37,9 @@ CodeCommands::CodeCommands(const PartContext& context, Compiler& compiler, Memor
 void CodeCommands::start() {
   modules_.ask_before_unfenced(context_.leaves_first);
   if (context_.book) {
-    modules_.report([book = context_.book](std::uint64_t id, std::uint32_t kind,
-                                           std::span<const std::byte> image,
-                                           std::string_view source, device::Address home,
-                                           std::uint64_t variables) {
+    modules_.report([book = context_.book](
+                        std::uint64_t id, std::uint32_t kind, std::span<const std::byte> image,
+                        std::string_view source, device::Address home, std::uint64_t variables) {
       book->image(id, kind, image, source, home, variables);
     });
   }
@@ -100,8 +99,7 @@ Result<void> CodeCommands::on(const Call<CommandType::kModuleUnload>& call) {
         for (const device::Module module : modules) context_.fence.remove_variables(module);
       },
       [this, forgotten = *unused, has_home] {
-        for (const device::Module module : forgotten.modules)
-          modules_.loaded().unload_now(module);
+        for (const device::Module module : forgotten.modules) modules_.loaded().unload_now(module);
         if (has_home) memory_.manager().finish_free(forgotten.home);
       });
 }

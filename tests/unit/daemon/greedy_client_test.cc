@@ -169,13 +169,14 @@ std::string variables(std::uint64_t bytes) {
 TEST_F(GreedyClientTest, ModulesVariablesAreChargedToTheSession) {
   constexpr std::uint64_t kPart = 24 << 20;  // of 64 MiB
   TestSession session(device_, completer_), other(device_, completer_);
+  const std::uint64_t charged = kPart + device_.granularity();  // no variable is at its beginning
   const auto free_bytes = [&] {
     return session.call<ipc::MemoryInfoReply>(CommandType::kMemoryInfo, char{})->free_bytes;
   };
   const std::uint64_t before = free_bytes();
   ASSERT_TRUE(load(session, 1, variables(kPart)));
-  EXPECT_EQ(free_bytes(), before - kPart);
-  EXPECT_EQ(session.session->status().memory_used, kPart);
+  EXPECT_EQ(free_bytes(), before - charged);
+  EXPECT_EQ(session.session->status().memory_used, charged);
   ASSERT_TRUE(load(session, 2, variables(kPart)));
   const auto refused = load(session, 3, variables(kPart));
   EXPECT_EQ(refused.error().code, ErrorCode::kOutOfMemory);
@@ -184,7 +185,7 @@ TEST_F(GreedyClientTest, ModulesVariablesAreChargedToTheSession) {
   EXPECT_TRUE(load(other, 1, variables(kPart)));
   ASSERT_TRUE(session.post(CommandType::kModuleUnload, ipc::IdCommand{1}));
   EXPECT_TRUE(load(session, 3, variables(kPart)));
-  EXPECT_EQ(session.session->status().memory_used, 2 * kPart);
+  EXPECT_EQ(session.session->status().memory_used, 2 * charged);
 }
 
 TEST_F(GreedyClientTest, AModuleThatIsNotLoadedIsNotCharged) {

@@ -35,6 +35,25 @@ constexpr std::string_view kMovedModule = R"(
 .visible .entry nothing() { ret; }
 )";
 
+constexpr std::string_view kVariables = R"(
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .global .align 4 .u32 counter;
+.visible .const .align 4 .u32 weight = 5;
+.visible .entry add(.param .u64 to)
+{
+	.reg .b32 %r<4>;
+	.reg .b64 %rd<2>;
+	ld.param.u64 %rd1, [to];
+	ld.global.u32 %r1, [counter];
+	ld.const.u32 %r2, [weight];
+	add.u32 %r3, %r1, %r2;
+	st.global.u32 [%rd1], %r3;
+	ret;
+}
+)";
+
 /// Sim, which gets lost where the test wants it, and says of its events what the test wants.
 class LosableDevice : public ForwardingDevice {
  public:
@@ -338,6 +357,105 @@ TEST_F(SessionMovedTest, AModuleThatWasBeingLoadedIsLoadedOnce) {
   die_in(CommandType::kModuleUnload, ipc::IdCommand{5});
   EXPECT_EQ(async_error().message, "");
   EXPECT_EQ(engine_->session.status().modules, 0u);
+}
+
+class SessionVariablesTest : public SessionMovedTest {
+ protected:
+  void load() {
+    const ipc::ModuleLoad load{5, kVariables.size(), 0, ipc::kImagePtx, 0};
+    const auto loaded =
+        client().call(CommandType::kModuleLoad, ipc::bytes_of(load), text(kVariables), {});
+    ASSERT_TRUE(loaded) << loaded.error().message;
+    ASSERT_TRUE(
+        call<ipc::FunctionReply>(CommandType::kFunctionGet, ipc::FunctionGet{5, 6}, text("add")));
+    counter_ = address_of("counter");
+    weight_ = address_of("weight");
+    const auto result = allocate(sizeof(std::uint32_t));
+    ASSERT_TRUE(result);
+    result_ = *result;
+  }
+  std::uint64_t address_of(std::string_view name) {
+    const auto found =
+        call<ipc::GlobalReply>(CommandType::kGlobalGet, ipc::GlobalGet{5}, text(name));
+    EXPECT_TRUE(found) << name;
+    return found ? found->address : 0;
+  }
+  void write(std::uint64_t address, std::uint32_t value) {
+    post(CommandType::kCopyInline, ipc::CopyInline{address, 0},
+         std::as_bytes(std::span(&value, 1)));
+  }
+  std::uint32_t read(std::uint64_t address) {
+    finish();
+    std::uint32_t value = 0;
+    copy(Place::on_host(&value), Place::on_device(address), sizeof(value));
+    return value;
+  }
+  /// What the kernel makes of both variables.
+  std::uint32_t sum() {
+    ipc::Launch launch{};
+    launch.function = 6;
+    launch.parameter_bytes = sizeof(result_);
+    for (const int axis : {0, 1, 2}) launch.grid[axis] = launch.block[axis] = 1;
+    post(CommandType::kLaunch, launch, std::as_bytes(std::span(&result_, 1)));
+    return read(result_);
+  }
+
+  std::uint64_t counter_ = 0, weight_ = 0, result_ = 0;
+};
+
+TEST_F(SessionVariablesTest, GoOnInTheNextEngineAtTheirAddresses) {
+  load();
+  EXPECT_EQ(sum(), 5u) << "what they begin with";
+  write(counter_, 100);
+  write(weight_, 7);
+  EXPECT_EQ(sum(), 107u);
+  die_idle();
+  go_on();
+  EXPECT_EQ(sum(), 107u);
+  EXPECT_EQ(address_of("counter"), counter_);
+  EXPECT_EQ(address_of("weight"), weight_);
+  EXPECT_EQ(read(weight_), 7u);
+  write(weight_, 8);
+  EXPECT_EQ(sum(), 108u);
+  leave(true);
+  go_on();
+  EXPECT_EQ(sum(), 108u);
+  EXPECT_EQ(async_error().message, "");
+}
+
+TEST_F(SessionVariablesTest, OfAModuleThatWasBeingLoadedAreMadeOnce) {
+  post(CommandType::kMemoryFree, ipc::MemoryFree{*allocate(4)});
+  finish();
+  const std::uint64_t used = engine_->session.status().memory_used;
+  die_in(CommandType::kModuleLoad, ipc::ModuleLoad{5, kVariables.size(), 0, ipc::kImagePtx, 0},
+         text(kVariables));
+  EXPECT_EQ(async_error().message, "");
+  ASSERT_TRUE(
+      call<ipc::FunctionReply>(CommandType::kFunctionGet, ipc::FunctionGet{5, 6}, text("add")));
+  result_ = *allocate(sizeof(std::uint32_t));
+  EXPECT_EQ(sum(), 5u);
+  write(address_of("counter"), 1);
+  EXPECT_EQ(sum(), 6u);
+  post(CommandType::kModuleUnload, ipc::IdCommand{5});
+  post(CommandType::kMemoryFree, ipc::MemoryFree{result_});
+  finish();
+  EXPECT_EQ(async_error().message, "");
+  EXPECT_EQ(engine_->session.status().memory_used, used);
+}
+
+TEST_F(SessionVariablesTest, AreNotTheProgramsToFree) {
+  load();
+  for (const std::uint64_t address : {counter_, weight_}) {
+    post(CommandType::kMemoryFree, ipc::MemoryFree{address});
+    EXPECT_EQ(async_error().code, ErrorCode::kInvalidValue);
+  }
+  EXPECT_EQ(sum(), 5u);
+  // It can guess where its variables' memory begins, which harms nobody else.
+  for (std::uint64_t guess = counter_ / 512 * 512; guess + 4096 > counter_; guess -= 512)
+    post(CommandType::kMemoryFree, ipc::MemoryFree{guess});
+  (void)async_error();
+  post(CommandType::kModuleUnload, ipc::IdCommand{5});
+  EXPECT_EQ(async_error().message, "");
 }
 
 TEST_F(SessionMovedTest, AModuleOfWhichChunksAreLostIsAskedForAgain) {
