@@ -40,7 +40,8 @@ void ConstantCopies::note_write(device::AddressRange range) {
   outdate([range](device::AddressRange constant) { return range.overlaps(constant); });
 }
 
-void ConstantCopies::note_launch(bool may_write, std::span<const std::byte> parameters) {
+void ConstantCopies::note_launch(bool may_write, std::span<const std::byte> parameters,
+                                 const IsApart& is_apart) {
   if (sets_.empty()) return;
   if (may_write) return outdate([](device::AddressRange) { return true; });
   for (std::size_t at = 0; at + sizeof(std::uint64_t) <= parameters.size(); at += 4) {
@@ -48,7 +49,7 @@ void ConstantCopies::note_launch(bool may_write, std::span<const std::byte> para
     std::memcpy(&word, &parameters[at], sizeof(word));
     if (word < kAround) continue;
     const device::AddressRange around{word - kAround, 2 * kAround};
-    if (!around.overlaps(all_)) continue;
+    if (!around.overlaps(all_) || (is_apart && is_apart(word))) continue;
     outdate([around](device::AddressRange constant) { return around.overlaps(constant); });
   }
 }

@@ -1,10 +1,12 @@
-// ConstantCopies: the constants that bounded copies of a session's kernels have in modules of their
-// own (injector/fence/own_constants.h), and whether they are what the program's own are. Nothing
-// tells when a kernel writes, so they count as current until anything that may write a constant is
-// submitted. Thread: the session's.
+// ConstantCopies: copies of a session's constants from which kernels read, and whether they are
+// what the program's constants are. Bounded copies have them in modules of their own
+// (injector/fence/own_constants.h); so are the banks of modules whose variables are at home.
+// Nothing tells when a kernel writes, so a copy counts as current until anything that may write a
+// constant is submitted. Thread: the session's.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -14,7 +16,7 @@
 
 namespace slate::daemon {
 
-/// The constants of one bounded copy.
+/// The constants of one bounded copy, or of one bank.
 struct OwnConstantSet {
   struct Pair {
     device::AddressRange program;  // the program's constant
@@ -40,9 +42,12 @@ class ConstantCopies {
   bool empty() const { return sets_.empty(); }
   /// A command is about to be submitted that writes to this memory.
   void note_write(device::AddressRange range);
+  /// Whether an address is in memory of the session in which no constant lies.
+  using IsApart = std::function<bool(device::Address address)>;
   /// So is a launch. `may_write`: as Reach::may_write_constants(). A pointer among the parameters
-  /// counts for what lies around it, too.
-  void note_launch(bool may_write, std::span<const std::byte> parameters);
+  /// counts for what lies around it, too, unless `is_apart` says otherwise; null: nothing is.
+  void note_launch(bool may_write, std::span<const std::byte> parameters,
+                   const IsApart& is_apart = nullptr);
 
  private:
   /// Forgets what is filled in the sets with a constant for which `is_written` is true.

@@ -9,7 +9,6 @@
 #include "base/digest.h"
 #include "base/out_of_memory.h"
 #include "base/user_log.h"
-#include "daemon/dispatch/module_variables.h"
 #include "daemon/engine/made_modules.h"
 
 namespace slate::daemon {
@@ -48,65 +47,12 @@ Result<void> ModuleStore::add_chunk(const ipc::ModuleLoad& chunk,
   return load(chunk.module, std::move(**image));
 }
 
-Result<ModuleStore::Module> ModuleStore::load_image(std::uint64_t id, const ModuleImage& image,
-                                                    Charge& charge, PastHome past) {
-  if (image.kind == ipc::kImagePtx) {
-    auto text = place_variables(
-        id, {reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size()});
-    if (!text) return std::unexpected(text.error());
-    return load_ptx(std::move(*text), charge, past);
-  }
-  if (placed_.contains(id)) {
-    return fail(ErrorCode::kNotSupported,
-                "managed variables need PTX, and the program has machine code only");
-  }
-  return load_elf(image, charge, past);
-}
-
-/// Loads machine code, with its variables at home where they can be. Without a source nobody knows
-/// what its kernels do with constants' addresses.
-Result<ProgramModule> ModuleStore::load_code(std::span<const std::byte> code,
-                                             std::string_view source, Charge& charge,
-                                             PastHome past) {
-  const auto load = [&](std::span<const std::byte> bytes) -> Result<device::Module> {
-    if (const auto charged = charge.take(variable_bytes(bytes)); !charged)
-      return std::unexpected(charged.error());
-    return device_.load_module(device::ImageKind::kCubin, bytes);
-  };
-  const Constants constants =
-      source.empty() || takes_constants_addresses(source) ? Constants::kStay : Constants::kMove;
-  const auto move = [&](device::AddressRange home) { return move_home(code, home.base); };
-  auto homed = homes_.load(home_bytes(code, constants), past, move, load);
-  if (!homed) return std::unexpected(homed.error());
-  if (*homed) return std::move(**homed);
-  const auto module = load(code);
-  if (!module) return std::unexpected(module.error());
-  return ProgramModule{.handle = *module, .home = nullptr};
-}
-
-/// The program's own machine code. Where the device refuses it, its source is compiled instead.
-Result<ModuleStore::Module> ModuleStore::load_elf(const ModuleImage& image, Charge& charge,
-                                                  PastHome past) {
-  auto module = load_code(image.bytes, image.source, charge, past);
-  const bool may_retry =
-      !module && !image.source.empty() && module.error().code == ErrorCode::kNoKernelImage;
-  if (may_retry) return load_ptx(image.source, charge, past);
-  if (!module) return std::unexpected(module.error());
-  Module loaded;
-  loaded.own = std::move(*module);
-  if (maker_ != nullptr && !image.source.empty()) {
-    loaded.source = std::make_shared<const FormSource>(
-        image.source, std::make_shared<const std::vector<std::byte>>(image.bytes));
-  }
-  return loaded;
-}
-
 Result<bool> ModuleStore::offer(const ipc::ModuleOffer& offered) {
   if (offered.image_kind != ipc::kImagePtx && offered.image_kind != ipc::kImageElf)
     return fail(ErrorCode::kProtocol, fmt::format("image kind {}", offered.image_kind));
   if (uploads_.has(offered.module)) return fail(ErrorCode::kProtocol, "a module was begun twice");
   if (const auto may = may_begin(offered.module); !may) return std::unexpected(may.error());
-  if (placed_.contains(offered.module)) return false;
+  if (loading_.has_places(offered.module)) return false;
   DigestBytes digest;
   static_assert(sizeof(digest) == sizeof(offered.digest));
   std::memcpy(digest.data(), offered.digest, sizeof(offered.digest));
@@ -114,34 +60,11 @@ Result<bool> ModuleStore::offer(const ipc::ModuleOffer& offered) {
   if (!image) return false;
   if (is_put_off(image->kind, {})) return put_off();
   std::optional<Charge> charge;
-  auto loaded = attempt([&] { return load_known(image, charge.emplace(loaded_), std::nullopt); });
+  auto loaded = attempt([&] { return loading_.load_known(image, charge.emplace(loaded_)); });
   const auto done = add(offered.module, digest, *charge, std::move(loaded));
   if (!done) return std::unexpected(done.error());
   report(offered.module, image->kind, image->bytes, {}, charge->variables());
   return true;
-}
-
-/// Machine code without variables is the same for all sessions. Only its functions' attributes
-/// change, and SharedModule sees to these.
-Result<ModuleStore::Module> ModuleStore::load_known(const ImageStore::Image& image, Charge& charge,
-                                                    PastHome past) {
-  const std::span<const std::byte> bytes = image->bytes;
-  Result<Module> loaded;
-  if (image->kind == ipc::kImagePtx) {
-    loaded = load_ptx(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
-                      charge, past);
-  } else if (variable_bytes(bytes) > 0) {
-    loaded = load_elf({.kind = image->kind, .bytes = {bytes.begin(), bytes.end()}, .source = {}},
-                      charge, past);
-  } else {
-    auto shared = image->module_on(device_);
-    if (!shared) return std::unexpected(shared.error());
-    loaded = Module{};
-    loaded->own.handle = (*shared)->handle;
-    loaded->shared = std::move(*shared);
-  }
-  if (loaded) loaded->image = image;
-  return loaded;
 }
 
 Result<void> ModuleStore::load(std::uint64_t id, ModuleImage image, PastHome past) {
@@ -154,15 +77,15 @@ Result<void> ModuleStore::load(std::uint64_t id, ModuleImage image, PastHome pas
       digest_of(image.source.empty() ? std::span<const std::byte>(image.bytes)
                                      : std::as_bytes(std::span(image.source)));
   const bool is_shared =
-      image.source.empty() && image.bytes.size() >= ipc::kLeastOffered && !placed_.contains(id);
+      image.source.empty() && image.bytes.size() >= ipc::kLeastOffered && !loading_.has_places(id);
   std::optional<Charge> charge;
   ImageStore::Image known;
   auto loaded = attempt([&] {
     charge.emplace(loaded_);
-    if (!is_shared) return load_image(id, image, *charge, past);
+    if (!is_shared) return loading_.load(id, image, *charge, past);
     if (known == nullptr)
       known = images_->add(loader_.uid, image.kind, digest, std::move(image.bytes));
-    return load_known(known, *charge, past);
+    return loading_.load_known(known, *charge, past);
   });
   const auto done = add(id, digest, *charge, std::move(loaded));
   if (!done) return done;
@@ -171,8 +94,8 @@ Result<void> ModuleStore::load(std::uint64_t id, ModuleImage image, PastHome pas
   return done;
 }
 
-Result<ModuleStore::Module> ModuleStore::attempt(const std::function<Result<Module>()>& load) {
-  Result<Module> loaded;
+Result<LoadedImage> ModuleStore::attempt(const std::function<Result<LoadedImage>()>& load) {
+  Result<LoadedImage> loaded;
   const Attempt once = [&]() -> Result<void> {
     loaded = or_out_of_memory(load);
     return loaded ? Result<void>() : std::unexpected(loaded.error());
@@ -198,7 +121,7 @@ void ModuleStore::report(std::uint64_t id, std::uint32_t kind, std::span<const s
 }
 
 Result<void> ModuleStore::add(std::uint64_t id, const DigestBytes& digest, Charge& charge,
-                              Result<Module> loaded) {
+                              Result<LoadedImage> loaded) {
   Result<void> done;
   if (!loaded) {
     done = std::unexpected(loaded.error());
@@ -207,114 +130,22 @@ Result<void> ModuleStore::add(std::uint64_t id, const DigestBytes& digest, Charg
                        loaded->shared);
   }
   if (!done) {
-    forget_places(id);
+    if (loaded) loading_.forget_home(loaded->own);
+    loading_.forget_places(id);
     return done;
   }
-  std::memcpy(&loaded->code, digest.data(), sizeof(loaded->code));
   if (loaded->own.home && loaded->own.home->constants && fence_ != nullptr)
     fence_->constants().watch(loaded->own.home->constants);
-  modules_.emplace(id, std::move(*loaded));
+  Module module{std::move(*loaded)};
+  std::memcpy(&module.code, digest.data(), sizeof(module.code));
+  modules_.emplace(id, std::move(module));
   return {};
 }
 
 Result<void> ModuleStore::place(std::uint64_t id, std::string name, device::Address address) {
   if (id == 0 || name.empty() || name.size() > kMostPlacedNameBytes || modules_.contains(id))
     return fail(ErrorCode::kProtocol, fmt::format("a variable placed in module {}", id));
-  if (placed_count_ >= kMostPlaced) return fail(ErrorCode::kLimit, "too many placed variables");
-  ++placed_count_;
-  placed_[id].push_back({std::move(name), address});
-  return {};
-}
-
-void ModuleStore::forget_places(std::uint64_t id) {
-  const auto found = placed_.find(id);
-  if (found == placed_.end()) return;
-  placed_count_ -= found->second.size();
-  placed_.erase(found);
-}
-
-/// The module's text with its placed variables out of it, and their initial contents in their
-/// places.
-Result<std::string> ModuleStore::place_variables(std::uint64_t id, std::string_view text) {
-  const auto placed = placed_.find(id);
-  if (placed == placed_.end()) return std::string(text);
-  const auto turn = compiler_.begin_turn(loader_, text.size());
-  if (!turn) return std::unexpected(turn.error());
-  const auto reader = compiler_.open_reader(text, loader_);
-  if (!reader) return std::unexpected(reader.error());
-  auto result = (*reader)->place_variables(placed->second, loader_.is_over);
-  if (!result) return std::unexpected(result.error());
-  for (std::size_t i = 0; i < placed->second.size(); ++i) {
-    const injector::PlacedVariable& each = placed->second[i];
-    const PlacedText::Contents& contents = result->contents[i];
-    if (!owns_host_(each.address, contents.bytes)) {
-      return fail(ErrorCode::kInvalidValue,
-                  fmt::format("{} is placed in memory that is not the session's", each.name));
-    }
-    auto* const to = reinterpret_cast<std::byte*>(each.address);
-    std::memset(to, 0, contents.bytes);
-    std::ranges::copy(std::span(contents.beginning)
-                          .first(std::min<std::size_t>(contents.beginning.size(), contents.bytes)),
-                      to);
-  }
-  return std::move(result->text);
-}
-
-/// A text that the device itself reads, with its variables at home. Nullopt as
-/// VariableHomes::load(), also for a text that cannot be read.
-Result<std::optional<ProgramModule>> ModuleStore::load_text_at_home(std::string_view text,
-                                                                    Charge& charge, PastHome past) {
-  const bool may_have_some =
-      text.find(".global .") != text.npos || text.find(".const .") != text.npos;
-  if (!past && (!homes_.has_memory() || !may_have_some || takes_constants_addresses(text)))
-    return std::nullopt;
-  auto turn = compiler_.begin_turn(loader_, text.size());
-  if (!turn) return std::unexpected(turn.error());
-  const auto reader = compiler_.open_reader(text, loader_);
-  const auto variables =
-      reader ? (*reader)->variable_bytes(loader_.is_over) : Result<std::uint64_t>(0);
-  return homes_.load(
-      home_bytes_of_text(variables.value_or(0)), past,
-      [&](device::AddressRange home) -> Result<HomedCode> {
-        if (!reader) return std::unexpected(reader.error());
-        return (*reader)->move_home(home, loader_.is_over);
-      },
-      [&](std::span<const std::byte> code) -> Result<device::Module> {
-        *turn = {};  // loading takes one itself
-        const auto loaded = compiler_.load(
-            code, loader_, [&charge](std::uint64_t bytes) { return charge.take(bytes); });
-        if (!loaded) return std::unexpected(loaded.error());
-        return loaded->module;
-      });
-}
-
-Result<ModuleStore::Module> ModuleStore::load_ptx(std::string text, Charge& charge, PastHome past) {
-  Module module;
-  std::shared_ptr<const std::vector<std::byte>> code;
-  if (!compiler_.compiles()) {
-    auto homed = load_text_at_home(text, charge, past);
-    if (!homed) return std::unexpected(homed.error());
-    if (*homed) module.own = std::move(**homed);
-  }
-  if (module.own.handle == device::Module{}) {
-    const auto load = [&](std::span<const std::byte> bytes) -> Result<device::Module> {
-      auto own = load_code(bytes, text, charge, past);
-      if (!own) return std::unexpected(own.error());
-      module.own = std::move(*own);
-      return module.own.handle;
-    };
-    auto loaded = compiler_.load(
-        std::as_bytes(std::span(text)), loader_,
-        [&charge](std::uint64_t bytes) { return charge.take(bytes); }, load);
-    if (!loaded) return std::unexpected(loaded.error());
-    // The driver may have taken the text instead.
-    if (module.own.handle != loaded->module) module.own = {.handle = loaded->module, .home = {}};
-    code = std::move(loaded->code);
-  }
-  if (maker_ != nullptr) {
-    module.source = std::make_shared<const FormSource>(std::move(text), std::move(code));
-  }
-  return module;
+  return loading_.place(id, std::move(name), address);
 }
 
 Result<const ModuleStore::Module*> ModuleStore::find_module(std::uint64_t id) const {
@@ -338,7 +169,7 @@ Result<ModuleStore::Forgotten> ModuleStore::forget(std::uint64_t id) {
   for (const device::Module module : fenced_.forget(id)) unused.push_back(module);
   std::erase_if(globals_, [id](const auto& entry) { return entry.second.module == id; });
   modules_.erase(id);
-  forget_places(id);
+  loading_.forget_places(id);
   for (const device::Module module : unused) loaded_.retire(module);
   return forgotten;
 }
@@ -529,7 +360,7 @@ bool ModuleStore::owns(device::Address address, std::uint64_t bytes) const {
 void ModuleStore::release() {
   if (maker_ != nullptr) maker_->forget(session_);
   uploads_.clear();
-  placed_.clear();
+  loading_.forget_all_places();
   functions_.clear();
   fenced_.clear();
   globals_.clear();

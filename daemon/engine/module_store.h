@@ -20,10 +20,9 @@
 #include "daemon/engine/image_store.h"
 #include "daemon/engine/image_uploads.h"
 #include "daemon/engine/loaded_modules.h"
+#include "daemon/engine/module_loader.h"
 #include "daemon/engine/session_fence.h"
-#include "daemon/engine/variable_homes.h"
 #include "device/device.h"
-#include "injector/forms/placed_variables.h"
 #include "ipc/commands.h"
 
 namespace slate::daemon {
@@ -32,11 +31,7 @@ class ModuleStore {
  public:
   static constexpr std::size_t kMostModules = 4096;
   static constexpr std::size_t kMostFunctions = 65536;
-  static constexpr std::size_t kMostPlaced = 8192;  // placed variables of all modules
   static constexpr std::size_t kMostPlacedNameBytes = 4096;
-  /// Whether these bytes are the session's host memory, at an address of this process.
-  using OwnsHost = std::function<bool(device::Address address, std::uint64_t bytes)>;
-
   /// Called for each module that was loaded. `home`: address of its variables' home; 0: it has
   /// none. `variables`: bytes of variables that are the driver's.
   using Loaded =
@@ -52,19 +47,17 @@ class ModuleStore {
   /// has what sessions of the loader's user have brought. `fence`: null if there is none.
   ModuleStore(
       device::Device& device, Compiler& compiler, FormMaker* maker, std::uint64_t session = 0,
-      OwnsHost owns_host = [](device::Address, std::uint64_t) { return false; },
+      ModuleLoader::OwnsHost owns_host = [](device::Address, std::uint64_t) { return false; },
       std::shared_ptr<ImageStore> images = std::make_shared<ImageStore>(0), Loader loader = {},
       SessionFence* fence = nullptr)
       : device_(device),
-        compiler_(compiler),
         maker_(maker),
         session_(session),
-        owns_host_(std::move(owns_host)),
         images_(std::move(images)),
         loader_(std::move(loader)),
         fence_(fence),
+        loading_(device, compiler, maker != nullptr, std::move(owns_host), loader_),
         loaded_(device),
-        homes_(device),
         fenced_(device, maker, loaded_, fence, loader_, session) {}
 
   /// The modules on the device. Requires: release() is called before the destructor.
@@ -80,8 +73,8 @@ class ModuleStore {
   using Attempt = std::function<Result<void>()>;
   /// Has `by` make the attempts, from now on, until one succeeds or no other will.
   void load_by(std::function<void(const Attempt&)> by) { attempts_ = std::move(by); }
-  /// Gives variables a home in this memory, from now on.
-  void give_homes(VariableHomes::Memory memory) { homes_.use(std::move(memory)); }
+  /// As ModuleLoader::give_homes().
+  void give_homes(VariableHomes::Memory memory) { loading_.give_homes(std::move(memory)); }
   /// Whether the load of a module was put off that came in chunks.
   bool has_put_off() const { return put_off_.has_value(); }
   /// Loads the module of a whole image. `past`: the home of its variables in another engine.
@@ -133,65 +126,42 @@ class ModuleStore {
   void release();
 
  private:
-  struct Module {
-    ProgramModule own;
-    std::shared_ptr<const FormSource> source;  // null: its kernels have no forms
-    std::uint64_t code = 0;                    // hash of the image, for its kernels' profiles
-    ImageStore::Image image;                   // null: not one that sessions share
-    std::shared_ptr<SharedModule> shared;      // what `own` is of; null: the session's own
-
-    std::uint64_t bytes() const {
-      return (source ? source->bytes() : 0) + (image ? image->bytes.size() : 0);
-    }
+  struct Module : LoadedImage {
+    std::uint64_t code = 0;  // hash of the image, for its kernels' profiles
   };
   struct Global {
     std::uint64_t bytes;
     std::uint64_t module;
   };
   using Charge = LoadedModules::Charge;
-  using PastHome = std::optional<device::Address>;
+  using PastHome = ModuleLoader::PastHome;
 
   Result<void> may_begin(std::uint64_t id) const;
   bool is_put_off(std::uint32_t kind, std::string_view source) const;
   Result<void> load(std::uint64_t id, ModuleImage image, PastHome past = std::nullopt);
-  Result<Module> attempt(const std::function<Result<Module>()>& load);
+  Result<LoadedImage> attempt(const std::function<Result<LoadedImage>()>& load);
   Result<void> add(std::uint64_t id, const DigestBytes& digest, Charge& charge,
-                   Result<Module> loaded);
-  Result<Module> load_known(const ImageStore::Image& image, Charge& charge, PastHome past);
-  Result<Module> load_image(std::uint64_t id, const ModuleImage& image, Charge& charge,
-                            PastHome past);
-  Result<Module> load_ptx(std::string text, Charge& charge, PastHome past);
-  Result<Module> load_elf(const ModuleImage& image, Charge& charge, PastHome past);
-  Result<ProgramModule> load_code(std::span<const std::byte> code, std::string_view source,
-                                  Charge& charge, PastHome past);
-  Result<std::optional<ProgramModule>> load_text_at_home(std::string_view text, Charge& charge,
-                                                         PastHome past);
+                   Result<LoadedImage> loaded);
   void settle(FunctionRecord& kernel, FormMaker::Outcome made);
   Result<void> load_forms(FunctionRecord& kernel, const MadeForms& made);
   void report(std::uint64_t id, std::uint32_t kind, std::span<const std::byte> image,
               std::string_view source, std::uint64_t variables) const;
-  void forget_places(std::uint64_t id);
-  Result<std::string> place_variables(std::uint64_t id, std::string_view text);
   Result<const Module*> find_module(std::uint64_t id) const;
   const ModuleHome* home_at(device::Address address) const;
   Result<FoundFunction> find_kernel(const Module& module, const std::string& name);
 
   device::Device& device_;
-  Compiler& compiler_;
   FormMaker* const maker_;  // null: no forms
   const std::uint64_t session_;
-  const OwnsHost owns_host_;
   const std::shared_ptr<ImageStore> images_;
   const Loader loader_;
   SessionFence* const fence_;  // null: there is none
-  std::unordered_map<std::uint64_t, std::vector<injector::PlacedVariable>> placed_;  // by module
-  std::size_t placed_count_ = 0;
+  ModuleLoader loading_;
   ImageUploads uploads_;
   std::unordered_map<std::uint64_t, Module> modules_;
   std::unordered_map<std::uint64_t, FunctionRecord> functions_;
   std::map<device::Address, Global> globals_;
   LoadedModules loaded_;
-  VariableHomes homes_;
   FencedKernels fenced_;
   Loaded report_;                                                 // may be empty
   std::function<bool()> puts_off_;                                // may be empty

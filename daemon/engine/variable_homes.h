@@ -48,6 +48,11 @@ class VariableHomes {
   void use(Memory memory) { memory_ = std::move(memory); }
   bool has_memory() const { return memory_.take != nullptr; }
 
+  /// Gives back the home of a module that was unloaded, if it has one.
+  void forget(const ProgramModule& module) {
+    if (module.home != nullptr) memory_.give_back(module.home->memory.base);
+  }
+
   /// Loads by `load` the code that `move` gives for a home of so many bytes. `past`: the home that
   /// the module had in another engine, with its contents. Nullopt: the variables have to stay the
   /// driver's, and nothing is loaded. Errors: kOutOfMemory; kUnavailable where there is no way but

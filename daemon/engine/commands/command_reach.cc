@@ -1,5 +1,6 @@
 #include "daemon/engine/commands/command_reach.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -183,6 +184,13 @@ ReachedRanges CommandReach::of_launch(const ipc::Command& command) {
     if (!range) continue;
     if (place.read) reached.read.push_back(*range);
     if (place.written) reached.written.push_back(*range);
+  }
+  // Which constant a kernel reads is not always known.
+  const bool reads_constants =
+      std::ranges::any_of((*reach)->memory, &injector::ReachedMemory::is_constant);
+  if ((*kernel)->bank != nullptr && reads_constants) {
+    for (const OwnConstantSet::Pair& pair : (*kernel)->bank->pairs)
+      reached.read.push_back(pair.program);
   }
   return reached;
 }

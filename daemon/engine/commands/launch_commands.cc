@@ -58,8 +58,13 @@ Result<void> LaunchCommands::on(const Call<CommandType::kLaunch>& call) {
     }
   }
   ConstantCopies& constants = context_.fence.constants();
-  if (!constants.empty())
-    constants.note_launch(code_.modules().may_write_constants(kernel), call.tail);
+  if (!constants.empty()) {
+    constants.note_launch(code_.modules().may_write_constants(kernel), call.tail,
+                          [this](device::Address address) {
+                            const auto owner = memory_.manager().allocation_of(address);
+                            return owner && !code_.modules().is_home(owner->base);
+                          });
+  }
   const auto code = function_for(call, kernel);
   if (!code) return context_.checked(std::unexpected(code.error()));
   const device::LaunchSpec spec{

@@ -57,6 +57,18 @@ TEST_F(ConstantCopiesTest, ALaunchOutdatesWhatItsParametersLeadTo) {
   EXPECT_EQ(behind_launch({kFirst + kBytes, 0}), "2") << "to its end";
   EXPECT_EQ(behind_launch({kFirst - 4, 0}), "2") << "in front of it";
   EXPECT_EQ(behind_launch({kFirst << 32, kFirst >> 32}), "2") << "at 4 bytes";
+  const std::uint64_t beside[] = {kFirst + kBytes + 512, kFirst - 512};
+  EXPECT_EQ(filled_behind([&] {
+              copies_.note_launch(false, std::as_bytes(std::span(beside)),
+                                  [&](device::Address address) { return address > kFirst; });
+            }),
+            "2");
+  EXPECT_EQ(filled_behind([&] {
+              copies_.note_launch(false, std::as_bytes(std::span(beside)),
+                                  [](device::Address) { return true; });
+            }),
+            "12")
+      << "they lead to other memory";
   EXPECT_EQ(behind_launch({kFirst + (4 << 20), 0}), "12");
   EXPECT_EQ(behind_launch({0, ~std::uint64_t{0}}), "12");
 }

@@ -193,7 +193,8 @@ class OneSession {
   OneSession(device::Device& device, SessionSpec spec)
       : completer_(device),
         compiler_(device, nullptr),
-        forms_(device, FormChoice::kNative),
+        maker_(compiler_, {.forms = false}),
+        forms_(device, FormChoice::kNative, false, &maker_),
         executor_(device, forms_, completer_, trace_, policy_maker("fifo", {}), {}),
         session(device, compiler_, executor_, completer_, std::move(spec),
                 {[](const Error&) {},
@@ -214,6 +215,7 @@ class OneSession {
   std::promise<std::string> why_it_stays_;
   Completer completer_;
   Compiler compiler_;
+  FormMaker maker_;  // tells what kernels reach
   FormService forms_;
   Trace trace_{0};
   Executor executor_;
@@ -390,14 +392,27 @@ class SessionVariablesTest : public SessionMovedTest {
     copy(Place::on_host(&value), Place::on_device(address), sizeof(value));
     return value;
   }
+  void launch() {
+    ipc::Launch body{};
+    body.function = 6;
+    body.parameter_bytes = sizeof(result_);
+    for (const int axis : {0, 1, 2}) body.grid[axis] = body.block[axis] = 1;
+    post(CommandType::kLaunch, body, std::as_bytes(std::span(&result_, 1)));
+  }
   /// What the kernel makes of both variables.
   std::uint32_t sum() {
-    ipc::Launch launch{};
-    launch.function = 6;
-    launch.parameter_bytes = sizeof(result_);
-    for (const int axis : {0, 1, 2}) launch.grid[axis] = launch.block[axis] = 1;
-    post(CommandType::kLaunch, launch, std::as_bytes(std::span(&result_, 1)));
+    launch();
     return read(result_);
+  }
+  /// The engine dies before it knows that anything is done.
+  void die_behind(const std::function<void()>& begin) {
+    device_.hide_progress(true);
+    begin();
+    const std::uint64_t taken = last_taken();
+    engine_->session.departure().freeze();
+    device_.hide_progress(false);
+    die(taken);
+    go_on();
   }
 
   std::uint64_t counter_ = 0, weight_ = 0, result_ = 0;
@@ -441,6 +456,40 @@ TEST_F(SessionVariablesTest, OfAModuleThatWasBeingLoadedAreMadeOnce) {
   finish();
   EXPECT_EQ(async_error().message, "");
   EXPECT_EQ(engine_->session.status().memory_used, used);
+}
+
+TEST_F(SessionVariablesTest, AreReadAgainOnlyIfNothingWasWrittenSince) {
+  load();
+  (void)sum();
+  die_behind([&] { launch(); });
+  EXPECT_EQ(async_error().message, "");
+  EXPECT_EQ(read(result_), 5u);
+  die_behind([&] {
+    write(counter_, 1);
+    launch();
+  });
+  EXPECT_EQ(async_error().message, "");
+  EXPECT_EQ(read(result_), 6u);
+}
+
+TEST_F(SessionVariablesTest, AreNotReadAgainBehindAWrite) {
+  load();
+  die_behind([&] {
+    launch();
+    write(counter_, 9);
+  });
+  EXPECT_NE(async_error().message.find("add reads what a copy, which came behind it, writes"),
+            std::string::npos);
+}
+
+TEST_F(SessionVariablesTest, OfTheBankAreNotReadAgainBehindAWrite) {
+  load();
+  die_behind([&] {
+    launch();
+    write(weight_, 9);
+  });
+  EXPECT_NE(async_error().message.find("add reads what a copy, which came behind it, writes"),
+            std::string::npos);
 }
 
 TEST_F(SessionVariablesTest, AreNotTheProgramsToFree) {

@@ -195,6 +195,22 @@ TEST(RestartTest, TheReachOfALaunchNamesItsAllocations) {
                   .everything);
 }
 
+TEST(RestartTest, AVariableThatHasAnAddressIsAnAllocation) {
+  MemoryMap map = memory();
+  map.variable_named = [](const std::string& name) {
+    return name == "v" ? std::optional<AllocationId>(2) : std::nullopt;
+  };
+  const auto parameters = bytes_of({kFirst, kInSecond, 0});
+  const Reach reads = restart_reach_of("ld.global.u32 %r1, [v]; st.global.u32 [%b], %r1;");
+  EXPECT_FALSE(may_restart(reads, parameters, map).restartable()) << "by a pointer to it";
+  EXPECT_TRUE(may_restart(reads, parameters, memory()).restartable());
+  EXPECT_TRUE(may_restart(reads, bytes_of({kFirst, kFirst, 0}), map).restartable());
+  const LaunchReach reach = reach_of_launch(reads, parameters, map);
+  EXPECT_TRUE(reach.variables.empty());
+  ASSERT_EQ(reach.allocations.size(), 1u);
+  EXPECT_TRUE(reach.allocations[0].read && reach.allocations[0].written);
+}
+
 /// Whatever may write there: a writer that is forgotten is lost where memory is swapped.
 TEST(RestartTest, TheReachOfALaunchNamesWhatEachKindOfInstructionWrites) {
   const auto reach_of = [](const std::string& body) {
