@@ -32,10 +32,17 @@ struct Part {
   bool is_constant = false;
 };
 
+bool has_constants(const std::vector<Part>& parts) {
+  return std::ranges::any_of(parts, &Part::is_constant);
+}
+
 /// What has contents first, so that zeros are behind it.
 std::vector<Part> parts_of(const std::vector<elf::Section>& sections) {
   std::vector<Part> parts;
-  std::uint64_t end = kFirst;
+  const bool pads = std::ranges::any_of(sections, [](const elf::Section& section) {
+    return section.name == ".nv.constant3" && section.header.sh_size > 0;
+  });
+  std::uint64_t end = pads ? kAroundConstants : kFirst;
   for (const std::string_view name : {".nv.global.init", ".nv.constant3", ".nv.global"}) {
     for (std::size_t i = 0; i < sections.size(); ++i) {
       const std::uint64_t bytes = sections[i].header.sh_size;
@@ -52,7 +59,9 @@ std::vector<Part> parts_of(const std::vector<elf::Section>& sections) {
 }
 
 std::uint64_t end_of(const std::vector<Part>& parts) {
-  return parts.empty() ? 0 : round_up(parts.back().offset + parts.back().bytes, kSectionAlign);
+  if (parts.empty()) return 0;
+  const std::uint64_t end = round_up(parts.back().offset + parts.back().bytes, kSectionAlign);
+  return has_constants(parts) ? end + kAroundConstants : end;
 }
 
 std::unexpected<Error> stays(std::string why) {
@@ -214,12 +223,12 @@ class CubinMover {
 
 std::uint64_t home_bytes(std::span<const std::byte> cubin, Constants constants) {
   const std::vector<Part> parts = parts_of(elf::sections_of(cubin));
-  const bool stay = constants == Constants::kStay && std::ranges::any_of(parts, &Part::is_constant);
-  return stay ? 0 : end_of(parts);
+  return constants == Constants::kStay && has_constants(parts) ? 0 : end_of(parts);
 }
 
 std::uint64_t home_bytes_of_text(std::uint64_t variables) {
-  return variables == 0 ? 0 : kFirst + round_up(std::min(variables, kMostBytes), kSectionAlign);
+  if (variables == 0) return 0;
+  return round_up(std::min(variables, kMostBytes), kSectionAlign) + 2 * kAroundConstants;
 }
 
 Result<HomedCode> move_home(std::span<const std::byte> cubin, device::Address home) {
@@ -229,7 +238,7 @@ Result<HomedCode> move_home(std::span<const std::byte> cubin, device::Address ho
 Result<HomedCode> move_home(const ptx::Module& module, device::AddressRange home) {
   HomedCode result;
   std::vector<injector::PlacedVariable> placed;
-  std::uint64_t end = kFirst;
+  std::uint64_t end = kAroundConstants;
   for (const bool constants : {false, true}) {
     if (constants) end = round_up(end, kSectionAlign);
     for (const ptx::Variable& variable : module.variables) {
@@ -241,7 +250,8 @@ Result<HomedCode> move_home(const ptx::Module& module, device::AddressRange home
         return stays(fmt::format("{} begins with an address", variable.name));
       const std::uint64_t offset =
           round_up(end, std::max<std::uint64_t>(variable.align, kTextAlign));
-      if (offset > home.bytes || home.bytes - offset < variable.bytes)
+      const std::uint64_t room = difference(home.bytes, kAroundConstants);
+      if (offset > room || room - offset < variable.bytes)
         return stays(fmt::format("the home has no room for {}", variable.name));
       end = offset + variable.bytes;
       const device::AddressRange range{home.base + offset, variable.bytes};

@@ -22,6 +22,10 @@
 
 namespace slate::daemon {
 
+/// Bytes around a home's constants in which there is nothing of the program's. A pointer there is
+/// one to a constant: to its end, or in front of it.
+inline constexpr std::uint64_t kAroundConstants = 64 << 10;
+
 /// Variables by name, where they lie in the home.
 using VariableMap = std::map<std::string, device::AddressRange, std::less<>>;
 

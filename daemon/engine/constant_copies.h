@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -26,6 +25,9 @@ struct OwnConstantSet {
   /// Stream on which they were filled; null: they may differ from the program's.
   std::shared_ptr<LogicalStream> filled_on;
   std::uint64_t filled_at = 0;  // LogicalStream::submitted behind the filling
+  /// Whether kernels may know an address of these constants without having been told it: from the
+  /// text, or by another engine's time.
+  bool may_be_unseen = true;
 
   /// Whether they are the program's for a launch on `stream`, behind all that it has been given.
   bool is_current(const LogicalStream& stream) const {
@@ -42,20 +44,29 @@ class ConstantCopies {
   bool empty() const { return sets_.empty(); }
   /// A command is about to be submitted that writes to this memory.
   void note_write(device::AddressRange range);
-  /// Whether an address is in memory of the session in which no constant lies.
-  using IsApart = std::function<bool(device::Address address)>;
-  /// So is a launch. `may_write`: as Reach::may_write_constants(). A pointer among the parameters
-  /// counts for what lies around it, too, unless `is_apart` says otherwise; null: nothing is.
-  void note_launch(bool may_write, std::span<const std::byte> parameters,
-                   const IsApart& is_apart = nullptr);
+  /// So are a launch and a copy of these bytes from the host. A pointer to a constant among the
+  /// parameters counts for what lies around it, too. `may_write()`: as
+  /// Reach::may_write_constants(). It is asked only if kernels may find such a pointer in memory.
+  template <typename MayWrite>
+  void note_launch(std::span<const std::byte> parameters, const MayWrite& may_write) {
+    if (sets_.empty()) return;
+    note_parameters(parameters);
+    if (may_be_in_memory_ && may_write()) outdate_all();
+  }
+  void note_bytes(std::span<const std::byte> bytes);
 
  private:
+  void add(device::AddressRange range);
+  void note_parameters(std::span<const std::byte> parameters);
+  void outdate_all();
+  bool meets_a_constant(device::AddressRange range) const;
   /// Forgets what is filled in the sets with a constant for which `is_written` is true.
   template <typename IsWritten>
   void outdate(const IsWritten& is_written);
 
   std::vector<std::weak_ptr<OwnConstantSet>> sets_;
-  device::AddressRange all_{};  // from the first to the last constant of the sets so far
+  std::vector<device::AddressRange> constants_;  // of the sets so far, by address, apart
+  bool may_be_in_memory_ = false;  // whether kernels may find a constant's address there
 };
 
 }  // namespace slate::daemon

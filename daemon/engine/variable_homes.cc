@@ -47,7 +47,7 @@ Result<ProgramModule> VariableHomes::load_code(device::AddressRange home, HomedC
                                                bool is_past, const Load& load) {
   const auto module = load(code.code);
   if (!module) return std::unexpected(module.error());
-  const auto bank = find_bank(*module, code);
+  const auto bank = find_bank(*module, code, is_past);
   const auto filled = is_past || !bank ? Result<void>() : fill(home, code.contents);
   if (!bank || !filled) {
     device_.unload_module(*module);
@@ -75,9 +75,11 @@ Result<void> VariableHomes::fill(device::AddressRange home, std::span<const std:
 }
 
 Result<std::shared_ptr<OwnConstantSet>> VariableHomes::find_bank(device::Module module,
-                                                                 const HomedCode& code) const {
+                                                                 const HomedCode& code,
+                                                                 bool is_past) const {
   if (code.banks.empty()) return nullptr;
   auto set = std::make_shared<OwnConstantSet>();
+  set->may_be_unseen = is_past;
   for (const HomedCode::Bank& bank : code.banks) {
     const auto anchor = device_.find_global(module, bank.anchor);
     if (!anchor) return std::unexpected(anchor.error());

@@ -65,8 +65,8 @@ class VariableHomes {
   Result<ProgramModule> load_code(device::AddressRange home, HomedCode code, bool is_past,
                                   const Load& load);
   Result<void> fill(device::AddressRange home, std::span<const std::byte> contents);
-  Result<std::shared_ptr<OwnConstantSet>> find_bank(device::Module module,
-                                                    const HomedCode& code) const;
+  Result<std::shared_ptr<OwnConstantSet>> find_bank(device::Module module, const HomedCode& code,
+                                                    bool is_past) const;
 
   device::Device& device_;
   Memory memory_;

@@ -75,8 +75,12 @@ Result<Place> CopyCommands::resolve(const Place& place, const Box& box) const {
 Result<void> CopyCommands::copy(LogicalStream& stream, const Place& to, const Place& from,
                                 const Box& box, Direction direction) {
   ConstantCopies& constants = context_.fence.constants();
-  if (!constants.empty() && to.is(PlaceKind::kDevice))
+  if (!constants.empty() && to.is(PlaceKind::kDevice)) {
     constants.note_write({to.address, *extent_of(box, to.pitch, to.slice)});
+    // With distances between rows there are no lists of pointers.
+    if (from.is(PlaceKind::kHost))
+      constants.note_bytes({reinterpret_cast<const std::byte*>(from.address), box.width});
+  }
   const auto done = context_.submit(stream, [&](device::Stream target) {
     const auto start = [&] { return context_.device.copy(to, from, box, target); };
     if (direction != Direction::kOnDevice) return start();

@@ -57,16 +57,11 @@ Result<void> LaunchCommands::on(const Call<CommandType::kLaunch>& call) {
       if (!ordered) return context_.checked(ordered);
     }
   }
-  ConstantCopies& constants = context_.fence.constants();
-  if (!constants.empty()) {
-    constants.note_launch(code_.modules().may_write_constants(kernel), call.tail,
-                          [this](device::Address address) {
-                            const auto owner = memory_.manager().allocation_of(address);
-                            return owner && !code_.modules().is_home(owner->base);
-                          });
-  }
   const auto code = function_for(call, kernel);
   if (!code) return context_.checked(std::unexpected(code.error()));
+  // Behind what is filled in front of the launch.
+  context_.fence.constants().note_launch(
+      call.tail, [&] { return code_.modules().may_write_constants(kernel); });
   const device::LaunchSpec spec{
       .function = *code,
       .grid = grid,

@@ -32,8 +32,9 @@ class ConstantCopiesTest : public testing::Test {
     return filled_behind([&] { copies_.note_write({base, bytes}); });
   }
   std::string behind_launch(std::array<std::uint64_t, 2> parameters, bool may_write = false) {
-    return filled_behind(
-        [&] { copies_.note_launch(may_write, std::as_bytes(std::span(parameters))); });
+    return filled_behind([&] {
+      copies_.note_launch(std::as_bytes(std::span(parameters)), [&] { return may_write; });
+    });
   }
 
   const std::shared_ptr<LogicalStream> stream_ = std::make_shared<LogicalStream>();
@@ -57,24 +58,63 @@ TEST_F(ConstantCopiesTest, ALaunchOutdatesWhatItsParametersLeadTo) {
   EXPECT_EQ(behind_launch({kFirst + kBytes, 0}), "2") << "to its end";
   EXPECT_EQ(behind_launch({kFirst - 4, 0}), "2") << "in front of it";
   EXPECT_EQ(behind_launch({kFirst << 32, kFirst >> 32}), "2") << "at 4 bytes";
-  const std::uint64_t beside[] = {kFirst + kBytes + 512, kFirst - 512};
-  EXPECT_EQ(filled_behind([&] {
-              copies_.note_launch(false, std::as_bytes(std::span(beside)),
-                                  [&](device::Address address) { return address > kFirst; });
-            }),
-            "2");
-  EXPECT_EQ(filled_behind([&] {
-              copies_.note_launch(false, std::as_bytes(std::span(beside)),
-                                  [](device::Address) { return true; });
-            }),
-            "12")
-      << "they lead to other memory";
   EXPECT_EQ(behind_launch({kFirst + (4 << 20), 0}), "12");
   EXPECT_EQ(behind_launch({0, ~std::uint64_t{0}}), "12");
 }
 
 TEST_F(ConstantCopiesTest, ALaunchThatMayWriteAnywhereOutdatesAll) {
   EXPECT_EQ(behind_launch({0, 0}, true), "");
+}
+
+/// Sets of constants whose addresses kernels cannot know by themselves.
+class UnseenConstantsTest : public ConstantCopiesTest {
+ protected:
+  UnseenConstantsTest() {
+    copies_ = {};
+    for (const auto& set : {first_, second_}) {
+      set->may_be_unseen = false;
+      copies_.watch(set);
+    }
+  }
+  std::string behind_copy(std::vector<std::uint64_t> words) {
+    copies_.note_bytes(std::as_bytes(std::span(words)));
+    return behind_launch({0, 0}, true);
+  }
+};
+
+TEST_F(UnseenConstantsTest, NobodyWritesByAPointerThatNobodyHas) {
+  EXPECT_EQ(behind_launch({0, 0}, true), "12");
+  EXPECT_EQ(behind_launch({0, kFirst - (1 << 20)}, true), "12");
+  EXPECT_EQ(behind_launch({0, kSecond + 8}, false), "1");
+  EXPECT_EQ(behind_launch({0, 0}, true), "") << "a kernel may have written it down";
+}
+
+TEST_F(UnseenConstantsTest, APointerThatIsCopiedMayBeFound) {
+  EXPECT_EQ(behind_copy({1, 2, 3, kFirst + (1 << 20)}), "12");
+  EXPECT_EQ(behind_copy(std::vector<std::uint64_t>(100'000)), "12");
+  EXPECT_EQ(behind_copy({1, 2, 3, kSecond + kBytes}), "");
+}
+
+TEST_F(UnseenConstantsTest, OneSetWhoseAddressesMayBeKnownIsEnough) {
+  const auto other = make_set(kSecond + (8 << 20));
+  copies_.watch(other);
+  EXPECT_EQ(behind_launch({0, 0}, true), "");
+}
+
+TEST_F(ConstantCopiesTest, AConstantMayBeInABankThatIsWatchedToo) {
+  const auto bank = std::make_shared<OwnConstantSet>();
+  bank->pairs.push_back({.program = {kFirst - 512, 4096}, .own = 2});
+  copies_.watch(bank);
+  const auto is_outdated = [&](std::uint64_t at) {
+    bank->filled_on = stream_;
+    copies_.note_write({at, 4});
+    return bank->filled_on == nullptr;
+  };
+  EXPECT_TRUE(is_outdated(kFirst - 512));
+  EXPECT_TRUE(is_outdated(kFirst));
+  EXPECT_TRUE(is_outdated(kFirst + kBytes));
+  EXPECT_TRUE(is_outdated(kFirst + 4096 - 516));
+  EXPECT_FALSE(is_outdated(kFirst + 4096 - 512));
 }
 
 TEST_F(ConstantCopiesTest, ASetIsWatchedForAsLongAsItLives) {

@@ -293,17 +293,17 @@ TEST(VariableHomeTest, ATextWithoutRoomForItsVariablesStays) {
 
 TEST(VariableHomeTest, WhatIsSaidOfAHomeLiesInIt) {
   const auto code = *moved_text(std::string(kText));
-  const device::AddressRange home{kHome, 4096};
+  const device::AddressRange home{kHome, 1 << 20};
   EXPECT_TRUE(keeps_to(code, home));
-  EXPECT_FALSE(keeps_to(code, {kHome, 300}));
+  EXPECT_FALSE(keeps_to(code, {kHome, kAroundConstants}));
   HomedCode other = code;
-  other.variables["x"] = {kHome + 4090, 8};
+  other.variables["x"] = {kHome + home.bytes - 6, 8};
   EXPECT_FALSE(keeps_to(other, home));
   other = code;
   other.banks[0].home.base = kHome - 8;
   EXPECT_FALSE(keeps_to(other, home));
   other = code;
-  other.contents.resize(5000);
+  other.contents.resize(home.bytes + 1);
   EXPECT_FALSE(keeps_to(other, home));
 }
 
