@@ -462,8 +462,8 @@ void Engine::add_session(LinkMessage message) {
                                             held ? std::move(held.mapped()) : HeldMemory(),
                                             holder_of(header.session)),
       .order = order_,
-      .is_suspect = (header.flags & kSuspect) != 0};
-  if (spec.is_suspect) order_->expect(header.session);
+      .suspected_of = header.code};
+  if (spec.suspected_of != ErrorCode::kNone) order_->expect(header.session);
   SessionHooks hooks{
       [this](const Error& fault) { device_lost(fault); },
       [this](std::uint64_t id) { session_stuck(id); },

@@ -38,9 +38,10 @@ bool Resumption::run() {
     if (of_.spec.order) of_.spec.order->wait_for_all();
     return true;
   }
-  if (of_.spec.is_suspect) of_.spec.order->begin(of_.spec.id);
+  const bool is_suspect = of_.spec.suspected_of != ErrorCode::kNone;
+  if (is_suspect) of_.spec.order->begin(of_.spec.id);
   const bool done = resume();
-  if (of_.spec.is_suspect) {
+  if (is_suspect) {
     of_.executor.flush(of_.parts.client());
     of_.parts.streams().watch_ends();
     (void)of_.group.wait_empty(kSuspectTime);
@@ -55,8 +56,10 @@ bool Resumption::resume() {
   const auto next = of_.channel.peek();
   of_.commands.set_again_until(next ? next->position : of_.channel.position());
   if (const auto why_not = of_.parts.why_not_again(all)) {
+    // The offender is to hear of its own fault, and cannot be told from the others here.
+    const ErrorCode fault = of_.spec.suspected_of;
     of_.faults.fail(
-        {ErrorCode::kLaunchFailed,
+        {fault == ErrorCode::kNone ? ErrorCode::kLaunchFailed : fault,
          "the engine was replaced while work of the session may have been half done, which "
          "cannot be done again: " +
              *why_not});

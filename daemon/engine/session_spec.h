@@ -49,7 +49,9 @@ struct SessionSpec {
   /// What another engine needs to go on with the session; null: none can.
   std::shared_ptr<SessionBook> book{};
   std::shared_ptr<ResumeOrder> order{};  // of the engine; null: no session is a suspect
-  bool is_suspect = false;               // whether its work may have lost the last engine's device
+  /// The fault with which the last engine's device was lost, where its work may have been the
+  /// cause; kNone: it was not.
+  ErrorCode suspected_of = ErrorCode::kNone;
 };
 
 }  // namespace slate::daemon

@@ -139,8 +139,8 @@ void Registry::go_on(SessionRecord& record) {
 bool Registry::suspects_come_first(const SessionRecord& record) const {
   return std::ranges::any_of(sessions_, [&](const auto& each) {
     const SessionRecord& other = each.second;
-    return other.is_suspect && other.state == State::kReady && !other.is_suspended &&
-           other.domain == record.domain;
+    return other.suspected_of != ErrorCode::kNone && other.state == State::kReady &&
+           !other.is_suspended && other.domain == record.domain;
   });
 }
 
@@ -340,7 +340,7 @@ void Registry::session_left(std::uint64_t id, std::uint64_t engine) {
   if (found == sessions_.end() || found->second.engine != engine) return;
   SessionRecord& record = found->second;
   audit(record, "left its engine for that of domain " + domain_name(record.domain));
-  record.is_suspect = false;
+  record.suspected_of = ErrorCode::kNone;
   wait_for_next(record);
   go_on(record);
 }
@@ -427,7 +427,8 @@ void Registry::engine_died(const EngineProcess& engine, const Error& cause) {
       continue;
     }
     log_debug("session {} goes to the next engine", record.id);
-    record.is_suspect = begun && culprit == 0 && is_sticky(cause.code);
+    const bool is_suspect = begun && culprit == 0 && is_sticky(cause.code);
+    record.suspected_of = is_suspect ? cause.code : ErrorCode::kNone;
     if (begun) {
       const bool made_progress = record.book->taken() != record.taken_at_loss;
       if (culprit == 0) record.losses = made_progress ? 1 : record.losses + 1;

@@ -29,12 +29,12 @@ bool tell_of(SessionRecord& record, const EngineProcess& engine) {
   const int fds[] = {record.ends.from_client.get(), record.ends.to_client.get(),
                      record.ends.socket.get(), record.segment.fd(), record.book->fd()};
   const LinkHeader header{.type = LinkType::kAddSession,
+                          .code = record.suspected_of,
                           .session = record.id,
                           .limit = record.memory_limit,
                           .user_limit = record.user_memory,
                           .pid = record.pid,
                           .uid = record.uid,
-                          .flags = record.is_suspect ? kSuspect : 0,
                           .priority = record.standing.now.priority,
                           .weight = record.standing.now.weight,
                           .user_weight = record.user.weight,

@@ -77,7 +77,7 @@ void fields(Record& record, const Archive& archive) {
   archive("since", record.since);
   archive("deadline", record.deadline);
   archive("losses", record.losses);
-  archive("suspect", record.is_suspect);
+  archive("suspected_of", record.suspected_of);
   archive("taken_at_loss", record.taken_at_loss);
 }
 

@@ -62,7 +62,9 @@ struct SessionRecord {
   // Engines that died of an unknown cause while they served it, one after the other without
   // progress in between.
   std::uint32_t losses = 0;
-  bool is_suspect = false;          // whether it may have lost the last engine's device
+  /// The fault with which the last engine's device was lost, where its work may have been the
+  /// cause; kNone: it was not.
+  ErrorCode suspected_of = ErrorCode::kNone;
   std::uint64_t taken_at_loss = 0;  // position of its commands when the last one died
 };
 

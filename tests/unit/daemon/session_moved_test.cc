@@ -18,6 +18,7 @@
 #include "base/mutex.h"
 #include "daemon/engine/own_copies.h"
 #include "daemon/engine/residency/residency.h"
+#include "daemon/engine/resume_order.h"
 #include "daemon/engine/session.h"
 #include "daemon/engine/session_book.h"
 #include "tests/unit/daemon/forwarding_device.h"
@@ -122,6 +123,11 @@ class KeptSession {
       for (const auto& [key, memory] : held_) held.emplace(key, copy_of(memory));
     }
     spec.book = std::make_shared<SessionBook>(device, open_book(), std::move(held), holder());
+    if (suspected_of_ != ErrorCode::kNone) {
+      spec.suspected_of = suspected_of_;
+      spec.order = std::make_shared<ResumeOrder>();
+      spec.order->expect(spec.id);
+    }
     if (capacity_ > 0) {
       residency_ = std::make_shared<Residency>(
           device, Residency::Settings{.capacity = capacity_, .swap = 256 << 20, .piece = 4 << 20},
@@ -130,6 +136,8 @@ class KeptSession {
     }
     return spec;
   }
+  /// From the next engine on it may have been the cause of this fault.
+  void suspect_of(ErrorCode fault) { suspected_of_ = fault; }
   /// From the next engine on the device has so much, and the rest is on the host.
   void swap_beyond(std::uint64_t capacity) { capacity_ = capacity; }
   /// Of the present engine.
@@ -178,6 +186,7 @@ class KeptSession {
   }
 
   std::uint64_t capacity_ = 0;
+  ErrorCode suspected_of_ = ErrorCode::kNone;
   std::shared_ptr<Residency> residency_;
   ipc::SessionEnds ends_;
   const std::unique_ptr<Book> book_ = std::move(*Book::make());
@@ -480,6 +489,18 @@ TEST_F(SessionVariablesTest, AreNotReadAgainBehindAWrite) {
   });
   EXPECT_NE(async_error().message.find("add reads what a copy, which came behind it, writes"),
             std::string::npos);
+}
+
+TEST_F(SessionVariablesTest, ASuspectThatCannotGoOnHearsOfTheFault) {
+  load();
+  kept_.suspect_of(ErrorCode::kMisalignedAddress);
+  die_behind([&] {
+    launch();
+    write(counter_, 9);
+  });
+  const Error error = async_error();
+  EXPECT_EQ(error.code, ErrorCode::kMisalignedAddress);
+  EXPECT_NE(error.message.find("cannot be done again"), std::string::npos);
 }
 
 TEST_F(SessionVariablesTest, OfTheBankAreNotReadAgainBehindAWrite) {

@@ -90,7 +90,8 @@ TEST(SessionRecordTest, ANewerSlatedGetsAllOfIt) {
   record.domain = {Domain::Kind::kUser, 12};
   record.engine = 3;
   record.leave_untold = record.stay_untold = record.is_suspended = record.is_unfenced = true;
-  record.was_served = record.is_suspect = true;
+  record.was_served = true;
+  record.suspected_of = ErrorCode::kIllegalAddress;
   record.since = Clock::time_point(std::chrono::nanoseconds(123));
   record.deadline = Clock::time_point(std::chrono::nanoseconds(456));
   record.losses = 2;
