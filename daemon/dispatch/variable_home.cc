@@ -36,7 +36,8 @@ bool has_constants(const std::vector<Part>& parts) {
   return std::ranges::any_of(parts, &Part::is_constant);
 }
 
-/// What has contents first, so that zeros are behind it.
+/// What has contents first, so that zeros are behind it. Nothing where a kind has several sections,
+/// which no compiler writes.
 std::vector<Part> parts_of(const std::vector<elf::Section>& sections) {
   std::vector<Part> parts;
   const bool pads = std::ranges::any_of(sections, [](const elf::Section& section) {
@@ -47,12 +48,12 @@ std::vector<Part> parts_of(const std::vector<elf::Section>& sections) {
     for (std::size_t i = 0; i < sections.size(); ++i) {
       const std::uint64_t bytes = sections[i].header.sh_size;
       if (sections[i].name != name || bytes == 0) continue;
+      if (!parts.empty() && sections[parts.back().section].name == name) return {};
       parts.push_back({.section = i,
                        .offset = end,
                        .bytes = std::min(bytes, kMostBytes),
                        .is_constant = name == ".nv.constant3"});
       end = round_up(end + parts.back().bytes, kSectionAlign);
-      if (end > kMostBytes) return parts;  // no home is so large
     }
   }
   return parts;

@@ -206,6 +206,9 @@ TEST(VariableHomeTest, WhatIsNotUnderstoodStays) {
   EXPECT_NE(why_it_stays(of_function).find("not a variable's"), std::string::npos);
   of_other_kind.add_section(".nv.global.shiny");
   EXPECT_NE(why_it_stays(of_other_kind).find("of another kind"), std::string::npos);
+  HomeImage several;
+  several.add_section(".nv.constant3");
+  EXPECT_EQ(home_bytes(several.image(), Constants::kMove), 0u);
   twice.add_section(".nv.capmerc.text.kernel");
   EXPECT_NE(why_it_stays(twice).find("twice"), std::string::npos);
   beyond.relocate(HomeImage::kAddresses, 28, HomeImage::kCounter, kGlobal);
