@@ -175,7 +175,9 @@ Result<std::shared_ptr<OwnConstantSet>> FencedKernels::constants_of(const MadeFo
                                                                     const ProgramModule& own) {
   if (made.bounds.constants.empty()) return nullptr;
   auto set = std::make_shared<OwnConstantSet>();
-  if (own.home != nullptr) set->may_be_unseen = own.home->constants->may_be_unseen;
+  // A stranger's machine code need not have the constants of its text.
+  if (own.home != nullptr && own.home->constants != nullptr)
+    set->may_be_unseen = own.home->constants->may_be_unseen;
   for (const std::uint32_t row : made.bounds.constants) {
     if (row >= made.variables.size())
       return fail(ErrorCode::kInternal, "a bounded copy has a constant that there is not");

@@ -23,6 +23,16 @@ class RecoveryTest(VictimTestCase):
             return now["engine"]["pid"] != before and (running(daemon) > 0 or not victim.runs())
         daemon.wait_for(served, 30, "the session does not go on")
 
+    def kill_engines(self, daemon, program, most):
+        """Kills so many engines while the program runs. Returns how many it were."""
+        kills = 0
+        while program.runs() and kills < most:
+            before = daemon.engine_pid()
+            os.kill(before, signal.SIGKILL)
+            kills += 1
+            self.wait_until_served(daemon, before, program)
+        return kills
+
     def offend(self, daemon, how):
         """Runs a program that faults, which hears of its own error only."""
         code, out, err = daemon.run([binary("slate", "offender"), how])
@@ -32,12 +42,7 @@ class RecoveryTest(VictimTestCase):
     def test_a_program_goes_on_when_its_engine_is_killed(self):
         daemon = self.daemon(device=LOST)
         victim, = self.start_victims(daemon, 1, SECONDS)
-        kills = 0
-        while victim.runs() and kills < 4:
-            before = daemon.engine_pid()
-            os.kill(before, signal.SIGKILL)
-            kills += 1
-            self.wait_until_served(daemon, before, victim)
+        kills = self.kill_engines(daemon, victim, 4)
         self.assert_right(daemon, victim)
         self.assertEqual(daemon.status()["engine"]["restarts"], kills)
         daemon.stop()
@@ -48,12 +53,7 @@ class RecoveryTest(VictimTestCase):
                 with self.subTest(program=program, extra=extra):
                     daemon = self.daemon(device=LOST, extra=extra)
                     variables = KeptVariables(daemon, SECONDS, "again", program=program)
-                    kills = 0
-                    while variables.runs() and kills < 3:
-                        before = daemon.engine_pid()
-                        os.kill(before, signal.SIGKILL)
-                        kills += 1
-                        self.wait_until_served(daemon, before, variables)
+                    kills = self.kill_engines(daemon, variables, 3)
                     self.assertEqual(variables.complaint(), "", daemon.log_text()[-3000:])
                     self.assertEqual(daemon.status()["engine"]["restarts"], kills)
                     daemon.stop()

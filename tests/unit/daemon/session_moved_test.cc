@@ -424,6 +424,17 @@ class SessionVariablesTest : public SessionMovedTest {
     go_on();
   }
 
+  /// A launch under way is not done again behind a write to what it has read. Returns the error.
+  Error error_behind_a_write(const std::uint64_t& variable) {
+    load();
+    die_behind([&] {
+      launch();
+      write(variable, 9);
+    });
+    return async_error();
+  }
+
+  static constexpr const char* kWhyNot = "add reads what a copy, which came behind it, writes";
   std::uint64_t counter_ = 0, weight_ = 0, result_ = 0;
 };
 
@@ -482,35 +493,18 @@ TEST_F(SessionVariablesTest, AreReadAgainOnlyIfNothingWasWrittenSince) {
 }
 
 TEST_F(SessionVariablesTest, AreNotReadAgainBehindAWrite) {
-  load();
-  die_behind([&] {
-    launch();
-    write(counter_, 9);
-  });
-  EXPECT_NE(async_error().message.find("add reads what a copy, which came behind it, writes"),
-            std::string::npos);
+  EXPECT_NE(error_behind_a_write(counter_).message.find(kWhyNot), std::string::npos);
 }
 
 TEST_F(SessionVariablesTest, ASuspectThatCannotGoOnHearsOfTheFault) {
-  load();
   kept_.suspect_of(ErrorCode::kMisalignedAddress);
-  die_behind([&] {
-    launch();
-    write(counter_, 9);
-  });
-  const Error error = async_error();
+  const Error error = error_behind_a_write(counter_);
   EXPECT_EQ(error.code, ErrorCode::kMisalignedAddress);
   EXPECT_NE(error.message.find("cannot be done again"), std::string::npos);
 }
 
 TEST_F(SessionVariablesTest, OfTheBankAreNotReadAgainBehindAWrite) {
-  load();
-  die_behind([&] {
-    launch();
-    write(weight_, 9);
-  });
-  EXPECT_NE(async_error().message.find("add reads what a copy, which came behind it, writes"),
-            std::string::npos);
+  EXPECT_NE(error_behind_a_write(weight_).message.find(kWhyNot), std::string::npos);
 }
 
 TEST_F(SessionVariablesTest, AreNotTheProgramsToFree) {
