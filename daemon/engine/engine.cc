@@ -664,15 +664,22 @@ Session* Engine::find_session(std::uint64_t session) {
 
 void Engine::device_lost(const Error& fault) {
   RunningKernels running;
+  std::vector<std::uint64_t> with_kernels, with_unfenced;
   {
     const MutexLock lock(mutex_);
-    for (const auto& [id, each] : sessions_) running[id] = each.session->running_kernels();
+    for (const auto& [id, each] : sessions_) {
+      auto kernels = each.session->running_kernels();
+      if (kernels.empty()) continue;
+      with_kernels.push_back(id);
+      if (each.session->runs_unfenced()) with_unfenced.push_back(id);
+      running.emplace(id, std::move(kernels));
+    }
   }
-  std::vector<std::uint64_t> with_kernels;
-  for (const auto& [id, kernels] : running) {
-    if (!kernels.empty()) with_kernels.push_back(id);
-  }
-  end_process(fault, running, order_->culprit(with_kernels));
+  // No kernel behind the fence can lose the device, others can.
+  const auto culprit = order_->culprit(with_unfenced.empty() ? with_kernels : with_unfenced);
+  if (running.contains(culprit))
+    std::erase_if(running, [culprit](const auto& each) { return each.first != culprit; });
+  end_process(fault, running, culprit);
 }
 
 void Engine::session_stuck(std::uint64_t session) {

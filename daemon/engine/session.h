@@ -65,6 +65,8 @@ class Session {
   SessionStatus status() const;
   /// Names of the kernels that may be running, as "kernel (program, pid 12)".
   std::vector<std::string> running_kernels() const;
+  /// Whether a kernel without a fence may be running.
+  bool runs_unfenced() const { return parts_.streams().runs_unfenced(); }
   std::uint64_t id() const { return spec_.id; }
   std::uint32_t uid() const { return spec_.uid; }
   /// Fails the session if a kernel of it has violated the fence.

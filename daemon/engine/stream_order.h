@@ -57,7 +57,8 @@ struct LogicalStream : std::enable_shared_from_this<LogicalStream> {
   std::atomic<std::uint64_t> completed{0};
   std::atomic<std::uint64_t> launches{0};
   std::atomic<std::uint64_t> launches_done{0};
-  std::atomic<std::uint32_t> watches{0};  // outstanding watches of its progress
+  std::atomic<std::uint64_t> launches_unfenced{0};  // `launches` with its last one without a fence
+  std::atomic<std::uint32_t> watches{0};            // outstanding watches of its progress
   /// Position in the client's commands of the last one whose work `submitted` counts whole.
   std::atomic<std::uint64_t> position{0};
 

@@ -371,4 +371,12 @@ std::vector<std::string> StreamTable::running_kernels() const {
   return names;
 }
 
+bool StreamTable::runs_unfenced() const {
+  bool runs = false;
+  visit_all([&runs](const LogicalStream& stream) {
+    runs = runs || stream.launches_done.load() < stream.launches_unfenced.load();
+  });
+  return runs;
+}
+
 }  // namespace slate::daemon

@@ -8,7 +8,7 @@ import time
 import unittest
 
 from harness import DEVICE, ON_GPU, SLOW, binary
-from victims import FAULTS, KeptVariables, VictimTestCase, running
+from victims import FAULTS, UNFENCED_FAULT, KeptVariables, VictimTestCase, running
 
 # On sim a fault ends its stream only, unless one asks for more.
 LOST = DEVICE if ON_GPU else DEVICE + ",fault=device"
@@ -37,7 +37,7 @@ class RecoveryTest(VictimTestCase):
         """Runs a program that faults, which hears of its own error only."""
         code, out, err = daemon.run([binary("slate", "offender"), how])
         self.assertEqual(code, 0, out + err)
-        self.assertEqual(out.strip().split("\n")[-1], "%s: %s" % (how, FAULTS[how]), err)
+        self.assertEqual(out.strip().split("\n")[-1], "%s: %s" % (how, {**FAULTS, **UNFENCED_FAULT}[how]), err)
 
     def test_a_program_goes_on_when_its_engine_is_killed(self):
         daemon = self.daemon(device=LOST)
@@ -97,6 +97,18 @@ class RecoveryTest(VictimTestCase):
             self.offend(daemon, "wild")
         for victim in victims:
             self.assert_right(daemon, victim)
+        daemon.stop()
+
+    def test_behind_the_fence_one_engine_is_lost_for_each_fault(self):
+        """However many kernels are in flight: only those without a fence are suspects."""
+        daemon = self.daemon(device=LOST, extra=("--fence", "always"))
+        victims = self.start_victims(daemon, 3, SECONDS, 4)
+        faults = 3
+        for _ in range(faults):
+            self.offend(daemon, "stack")
+        for victim in victims:
+            self.assert_right(daemon, victim)
+        self.assertEqual(daemon.status()["engine"]["restarts"], faults)
         daemon.stop()
 
     def test_a_program_that_cannot_go_on_says_why(self):

@@ -6,7 +6,9 @@ import threading
 
 from harness import SLOW, SlateTestCase, binary, expected_output
 
-# What the faults of slate/offender give, on sim as with the real runtime on a GPU.
+# What a kernel gives that has no fence, as it calls itself without end.
+UNFENCED_FAULT = {"stack": "cudaErrorLaunchFailure"}
+# What the other faults of slate/offender give, on sim as with the real runtime on a GPU.
 FAULTS = {"wild": "cudaErrorIllegalAddress", "trap": "cudaErrorLaunchFailure", "misaligned": "cudaErrorMisalignedAddress",
           "illegal": "cudaErrorIllegalInstruction", "assert": "cudaErrorAssert", "freed": "cudaErrorIllegalAddress",
           "spinning": "cudaErrorIllegalAddress"}

@@ -187,6 +187,22 @@ TEST_P(StreamTableTest, RunningKernelsAreNamed) {
   EXPECT_EQ(table_->launches_running(), 1u);
 }
 
+TEST_P(StreamTableTest, AKernelWithoutAFenceCountsUntilItIsDone) {
+  ASSERT_TRUE(table_->create(1, false, 0));
+  work(1);
+  wait_idle();
+  device_.hold(true);
+  work(1);
+  EXPECT_FALSE(table_->runs_unfenced()) << "both have one";
+  StreamTable::expect_unfenced(**table_->find(1));
+  work(1);
+  work(1);
+  EXPECT_TRUE(table_->runs_unfenced());
+  device_.hold(false);
+  wait_idle();
+  EXPECT_FALSE(table_->runs_unfenced());
+}
+
 TEST_P(StreamTableTest, CancelEndsWhatRuns) {
   work(0, "spin");
   EXPECT_TRUE(table_->cancel_all());
