@@ -225,11 +225,13 @@ def cost(programs):
     rows = []
     print("%-28s %10s %10s %8s %8s %8s" % ("program", "ms", "fenced ms", "kernels", "process", "measured"))
     for program in (each for each in programs if not each["faulty"]):
-        times, seconds, lines = {way: [] for way in ways}, {way: [] for way in ways}, {}
+        times, seconds, lines, failure = {way: [] for way in ways}, {way: [] for way in ways}, {}, None
         for turn in range(arguments.cost + 2):  # the first ones make code and forms
             for way, daemon in ways.items():
                 done = run(program, daemon)
-                lines.setdefault(way, done.lines if done.status == 0 else ["exit status %s: %s" % (done.status, done.err[-300:])])
+                if done.status != 0:
+                    failure = "exit status %s: %s" % (done.status, done.err[-300:])
+                lines.setdefault(way, done.lines)
                 if turn >= 2:
                     seconds[way].append(done.seconds)
                     times[way].append(kernel_times(daemon, done.pid, done.seconds))
@@ -237,7 +239,7 @@ def cost(programs):
         row = {"name": program["name"], "ms": without, "fenced_ms": behind,
                "kernels": behind / without if without else None, "measured": part,
                "process": statistics.median(seconds["always"]) / statistics.median(seconds["never"]),
-               "wrong": difference(lines["always"], lines["never"])}
+               "wrong": failure or difference(lines["always"], lines["never"])}
         rows.append(row)
         print("%-28s %10.3f %10.3f %8.3f %8.3f %8.2f %s" % (row["name"], row["ms"], row["fenced_ms"], row["kernels"] or 0, row["process"],
                                                            part, row["wrong"] or ""), flush=True)

@@ -106,8 +106,6 @@ class CubinMover {
     const auto found = std::ranges::find(parts_, section, &Part::section);
     return found == parts_.end() ? nullptr : &*found;
   }
-  /// The offset in the image of a view into it.
-  std::uint64_t offset_of(const elf::Section& section) const { return section.header.sh_offset; }
 
   template <typename T>
   void write(std::uint64_t offset, const T& value) {
@@ -133,7 +131,7 @@ class CubinMover {
       if (budget == 0) return stays("its names overlap");
       if (const auto added = add(name, symbols_[i], *part); !added) return added;
       if (sections_[part->section].header.sh_type == SHT_NOBITS)
-        vacate(offset_of(*table) + i * sizeof(Elf64_Sym), symbols_[i]);
+        vacate(table->header.sh_offset + i * sizeof(Elf64_Sym), symbols_[i]);
     }
     return {};
   }
@@ -186,10 +184,10 @@ class CubinMover {
       const auto old = elf::read_at<std::uint64_t>(section.bytes, entry.r_offset);
       if (!old) return stays("a relocation of nothing");
       const std::uint64_t addend = has_addends ? static_cast<std::uint64_t>(entry.r_addend) : *old;
-      write(offset_of(section) + entry.r_offset,
+      write(section.header.sh_offset + entry.r_offset,
             home_ + to->offset + symbols_[index].st_value + addend);
       const std::uint64_t info = ELF64_R_INFO(index, kNoRelocation);
-      write(offset_of(list) + at + offsetof(Elf64_Rela, r_info), info);
+      write(list.header.sh_offset + at + offsetof(Elf64_Rela, r_info), info);
     }
     return {};
   }
@@ -206,7 +204,7 @@ class CubinMover {
       return {};
     }
     if (section.bytes.size() != part.bytes) return stays("a section is not in the image");
-    const auto contents = std::span(result_.code).subspan(offset_of(section), part.bytes);
+    const auto contents = std::span(result_.code).subspan(section.header.sh_offset, part.bytes);
     result_.contents.resize(part.offset + part.bytes);
     std::ranges::copy(contents,
                       result_.contents.begin() + static_cast<std::ptrdiff_t>(part.offset));

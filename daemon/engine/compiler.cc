@@ -23,12 +23,11 @@ std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// Not the code's fault, so other code would fare no better.
+}  // namespace
+
 bool is_about_the_device(const Error& error) {
   return error.code == ErrorCode::kOutOfMemory || is_sticky(error.code);
 }
-
-}  // namespace
 
 Compiler::Compiler(device::Device& device, std::unique_ptr<cache::CompileCache> cache,
                    ReaderSettings readers)

@@ -25,6 +25,9 @@
 
 namespace slate::daemon {
 
+/// Whether the device refused code for a reason that other code would meet, too.
+bool is_about_the_device(const Error& error);
+
 class Compiler {
  public:
   /// `device` outlives it. PTX goes to the device as it is without a cache, and on a device that

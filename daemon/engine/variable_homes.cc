@@ -4,15 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/engine/compiler.h"
+
 namespace slate::daemon {
-namespace {
-
-/// Other code for the same module would fare no better.
-bool is_about_the_device(const Error& error) {
-  return error.code == ErrorCode::kOutOfMemory || is_sticky(error.code);
-}
-
-}  // namespace
 
 Result<device::AddressRange> ProgramModule::find(device::Device& device,
                                                  const std::string& name) const {

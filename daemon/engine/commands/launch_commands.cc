@@ -105,17 +105,22 @@ injector::LaunchValues LaunchCommands::values_of(const Call<CommandType::kLaunch
 Result<device::Function> LaunchCommands::function_for(const Call<CommandType::kLaunch>& call,
                                                       FunctionRecord& kernel) {
   if (!kernel.is_fenced) {
-    if (kernel.bank == nullptr || kernel.bank->is_current(*call.stream)) return kernel.function;
-    const bool lasts =
-        kernel.bank->filled_on == nullptr && context_.streams.others_are_idle(*call.stream);
-    if (const auto filled = fill(*kernel.bank, *call.stream, lasts); !filled)
-      return std::unexpected(filled.error());
-    return kernel.function;
+    const auto filled = fill_bank(kernel, *call.stream);
+    return filled ? Result<device::Function>(kernel.function) : std::unexpected(filled.error());
   }
   const auto copy = bounded_copy_for(call, kernel);
   if (!copy) return std::unexpected(copy.error());
   context_.fence.count_launch(*copy != nullptr);
   return *copy != nullptr ? (*copy)->function() : kernel.function;
+}
+
+/// Makes the constants that the kernel reads from its bank the program's for the next launch on
+/// `stream`.
+Result<void> LaunchCommands::fill_bank(const FunctionRecord& kernel, LogicalStream& stream) const {
+  OwnConstantSet* const bank = kernel.bank.get();
+  if (bank == nullptr || bank->is_current(stream)) return {};
+  return fill(*bank, stream,
+              bank->filled_on == nullptr && context_.streams.others_are_idle(stream));
 }
 
 /// Null: none serves the launch.

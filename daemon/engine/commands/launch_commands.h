@@ -43,6 +43,7 @@ class LaunchCommands {
                                         FunctionRecord& kernel);
   Result<const BoundedCopy*> bounded_copy_for(const Call<ipc::CommandType::kLaunch>& call,
                                               FunctionRecord& kernel);
+  Result<void> fill_bank(const FunctionRecord& kernel, LogicalStream& stream) const;
   Result<void> fill(OwnConstantSet& constants, LogicalStream& stream, bool lasts) const;
   Result<bool> bring_up_to_date(OwnConstantSet& constants, LogicalStream& stream) const;
 

@@ -1,4 +1,5 @@
-// Further bounded copies of a kernel behind the fence, for blocks that the first one is not for.
+// Bounded copies of a kernel behind the fence: further ones, for blocks that the first one is not
+// for, and those of code that no compiler wrote.
 #include "daemon/engine/fenced_kernels.h"
 
 #include <gtest/gtest.h>
@@ -9,6 +10,8 @@
 
 #include "daemon/engine/module_store.h"
 #include "device/device.h"
+#include "tests/unit/daemon/elf_image.h"
+#include "tests/unit/daemon/forwarding_device.h"
 #include "tests/unit/daemon/temporary_directory.h"
 
 namespace slate::daemon {
@@ -55,10 +58,64 @@ LOOP:
 }
 )";
 
+/// Each thread stores a constant.
+constexpr std::string_view kStoresConstant = R"(.version 8.8
+.target sm_90
+.address_size 64
+.visible .const .align 4 .u32 weight = 5;
+.visible .entry k(.param .u64 p)
+{
+	.reg .b64 %rd<4>;
+	.reg .b32 %r<3>;
+	ld.param.u64 %rd1, [p];
+	mov.u32 %r1, %tid.x;
+	mul.wide.u32 %rd2, %r1, 4;
+	add.u64 %rd3, %rd1, %rd2;
+	ld.const.u32 %r2, [weight];
+	st.global.u32 [%rd3], %r2;
+	ret;
+}
+)";
+
+/// Machine code that has the constant of kStoresConstant as a variable. It has no constants.
+std::vector<std::byte> code_without_constants() {
+  const std::string names("\0weight\0.nv.global\0.symtab\0.strtab", 34);
+  const auto name = [&](std::string_view text) {
+    return static_cast<std::uint32_t>(names.find(text));
+  };
+  std::array<Elf64_Sym, 2> symbols{};
+  symbols[1].st_name = name("weight");
+  symbols[1].st_info = ELF64_ST_INFO(STB_LOCAL, STT_OBJECT);
+  symbols[1].st_shndx = 3;
+  symbols[1].st_size = 4;
+  const std::array<test::ElfPart, 3> parts{{
+      {name(".strtab"), names, SHT_STRTAB},
+      {name(".symtab"),
+       {reinterpret_cast<const char*>(symbols.data()), sizeof(symbols)},
+       SHT_SYMTAB},
+      {name(".nv.global"), "", SHT_NOBITS, SHF_ALLOC | SHF_WRITE, 0, 0, 64},
+  }};
+  return test::elf_image(parts);
+}
+
+/// A device that takes all machine code for that of kStoresConstant.
+class MachineCodeDevice : public ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  Result<device::Module> load_module(device::ImageKind kind,
+                                     std::span<const std::byte> image) override {
+    return kind == device::ImageKind::kCubin
+               ? ForwardingDevice::load_module(device::ImageKind::kPtx,
+                                               std::as_bytes(std::span(kStoresConstant)))
+               : ForwardingDevice::load_module(kind, image);
+  }
+};
+
 class FencedKernelsTest : public testing::Test {
  protected:
   FencedKernelsTest()
-      : device_(std::move(*device::open_device("sim:sms=2,memory=256M"))),
+      : device_(std::make_unique<MachineCodeDevice>(
+            std::move(*device::open_device("sim:sms=2,memory=256M")))),
         compiler_(*device_, open_cache(*device_, directory_.path(), std::uint64_t{64} << 20)),
         maker_(compiler_, {}),
         fence_(
@@ -179,6 +236,32 @@ TEST_F(FencedKernelsTest, TheModulesOfFurtherCopiesGoWithTheKernels) {
   const auto gone = store_->forget(1);
   ASSERT_TRUE(gone);
   EXPECT_EQ(gone->modules.size(), 3u) << "the program's, and one for each copy";
+}
+
+TEST_F(FencedKernelsTest, MachineCodeNeedNotHaveTheConstantsOfItsText) {
+  constexpr std::uint64_t kBytes = 2 << 20;
+  const auto base = device_->reserve(kBytes);
+  ASSERT_TRUE(base);
+  const device::AddressRange memory{*base, kBytes};
+  ASSERT_TRUE(device_->map(memory));
+  store_->give_homes({.take = [&](std::uint64_t) -> Result<device::Address> { return *base; },
+                      .give_back = [](device::Address) {}});
+  const std::vector<std::byte> code = code_without_constants();
+  const auto source = std::as_bytes(std::span(kStoresConstant));
+  ASSERT_TRUE(store_->add_chunk({2, source.size(), 0, ipc::kImageSource, 0}, source));
+  ASSERT_TRUE(store_->add_chunk({2, code.size(), 0, ipc::kImageElf, 0}, code));
+  ASSERT_TRUE(store_->add_function(2, 2, "k"));
+  const auto weight = store_->find_global(2, "weight");
+  ASSERT_TRUE(weight);
+  ASSERT_TRUE(memory.base < weight->base && weight->base < memory.base + kBytes) << "at home";
+  const auto kernel =
+      store_->fenced(2, **store_->find_function(2), [this] { return launch_of(64); });
+  ASSERT_TRUE(kernel);
+  EXPECT_EQ((*kernel)->bounded.size(), 1u);
+  fence_.release();
+  store_->release();
+  ASSERT_TRUE(device_->unmap(memory));
+  device_->unreserve(memory);
 }
 
 }  // namespace
