@@ -15,7 +15,7 @@ beside the list, too. Without it a run has an empty folder of its own, and the f
   measured, the mean time of a launch times the launches, and of the runs the median. `measured` is the part of the launches that
   these are. A kernel's first launches in a process do not count, as its code is loaded with them, unless nothing else was
   measured. `process` is the ratio of whole runs. 1.00 is no cost. An engine tries other forms in some of its first launches: hence
-  the form.
+  the form. With `--control` both are without the fence: so far from 1.00 is what two slated differ by in any case.
 
     SLATE_TEST_DEVICE=cuda python3 bench/beside_faults.py --build build/release --list programs/list.json
     SLATE_TEST_DEVICE=cuda python3 bench/beside_faults.py --build build/release --list programs/list.json --cost 3
@@ -45,6 +45,7 @@ parser.add_argument("--at_once", type=int, default=8)
 parser.add_argument("--seed", type=int, default=1, help="of the order")
 parser.add_argument("--limit", type=float, default=60, help="seconds of one run")
 parser.add_argument("--cost", type=int, metavar="ROUNDS", help="measure the fence instead")
+parser.add_argument("--control", action="store_true", help="of --cost: without the fence in both")
 parser.add_argument("--expected", help="file for what the programs print natively")
 parser.add_argument("--slated", default="", help="further options of slated")
 parser.add_argument("--json", help="file for the rows")
@@ -221,7 +222,8 @@ def kernels_ratio(without, behind):
 
 
 def cost(programs):
-    ways = {way: make_daemon("--fence", way, "--trace-events", TRACE_EVENTS) for way in ("never", "always")}
+    fences = {"never": "never", "always": "never" if arguments.control else "always"}
+    ways = {way: make_daemon("--fence", fence, "--trace-events", TRACE_EVENTS) for way, fence in fences.items()}
     rows = []
     print("%-28s %10s %10s %8s %8s %8s" % ("program", "ms", "fenced ms", "kernels", "process", "measured"))
     for program in (each for each in programs if not each["faulty"]):
@@ -248,7 +250,8 @@ def cost(programs):
         if ratios:
             print("%s: mean %.3f, median %.3f, worst %.3f, of %d programs" % (key, statistics.mean(ratios), statistics.median(ratios),
                                                                            max(ratios), len(ratios)))
-    print("fence: %s" % ways["always"].fence())
+    if not arguments.control:
+        print("fence: %s" % ways["always"].fence())
     for daemon in ways.values():
         daemon.stop()
     return rows, not any(row["wrong"] for row in rows)

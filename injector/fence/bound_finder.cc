@@ -71,6 +71,48 @@ std::vector<std::byte> small_parameters(const ptx::Function& function,
   return bytes;
 }
 
+/// The division whose rest a difference is: a - (a / b) * b. Each register there is written once,
+/// so it is the same number in all of it.
+std::optional<std::uint32_t> division_of_rest(const ptx::Function& function,
+                                              const Registers& registers,
+                                              const Addresses& addresses, std::uint32_t at) {
+  const auto register_of = [&](const Operand& operand) -> std::optional<std::uint32_t> {
+    const auto number = registers.of(operand);
+    return number && addresses.is_written_once(*number) ? number : std::nullopt;
+  };
+  // What writes the operand of instruction `reader`, if it is this.
+  const auto maker = [&](const Operand& operand, std::uint32_t reader,
+                         std::string_view opcode) -> std::optional<std::uint32_t> {
+    const auto number = register_of(operand);
+    if (!number) return std::nullopt;
+    const std::uint32_t made = addresses.definition(*number);
+    const Instruction& instruction = function.instructions[made];
+    const bool is_this = instruction.opcode == opcode && instruction.operands.size() == 3 &&
+                         !instruction.has("wide") && !instruction.has("hi") &&
+                         addresses.dominates(made, reader) &&
+                         bits_of(instruction.type()) == bits_of(function.instructions[at].type());
+    return is_this ? std::optional(made) : std::nullopt;
+  };
+  const auto is_same = [&](const Operand& a, const Operand& b) {
+    if (a.kind == Operand::Kind::kInteger && b.kind == Operand::Kind::kInteger)
+      return a.integer == b.integer;
+    const auto number = register_of(a);
+    return number && number == registers.of(b);
+  };
+  const Instruction& difference = function.instructions[at];
+  const auto product = maker(difference.operands[2], at, "mul");
+  if (!product) return std::nullopt;
+  const auto& factors = function.instructions[*product].operands;
+  for (const std::size_t i : {1u, 2u}) {
+    const auto division = maker(factors[i], *product, "div");
+    if (!division) continue;
+    const auto& divided = function.instructions[*division].operands;
+    if (is_same(divided[1], difference.operands[1]) && is_same(divided[2], factors[3 - i]))
+      return division;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 BoundFinder::BoundFinder(const ptx::Function& function, const ControlFlow& flow,
@@ -256,6 +298,8 @@ BoundFinder::Value BoundFinder::made_by(std::uint32_t made, std::uint32_t at) {
   if (opcode == "add" && operands.size() == 3)
     return sum(of(operands[1], made, at), of(operands[2], made, at));
   if (opcode == "sub" && operands.size() == 3) {
+    if (const auto division = division_of_rest(function_, registers_, addresses_, made))
+      return {.step = ratio(BoundOp::kRest, *division, at)};
     Value from = of(operands[1], made, at);
     from.step =
         add({.op = BoundOp::kSubtract, .a = from.step, .b = step_of(operands[2], made, at)});
@@ -326,10 +370,23 @@ std::uint32_t BoundFinder::product_by(std::uint32_t made, std::uint32_t at) {
              : product;
 }
 
+/// What a division gives, or leaves.
+std::uint32_t BoundFinder::ratio(BoundOp op, std::uint32_t division, std::uint32_t at) {
+  const Instruction& instruction = function_.instructions[division];
+  const auto operand = [&](std::size_t i) {
+    return read(step_of(instruction.operands[i], division, at), bits_of(instruction.type()),
+                is_signed(instruction.type()));
+  };
+  const std::uint32_t a = operand(1);
+  return add({.op = op, .a = a, .b = operand(2)});
+}
+
 /// Divisions, shifts to the right and what else reads its operands as numbers.
 std::uint32_t BoundFinder::divided_by(std::uint32_t made, std::uint32_t at) {
   const Instruction& instruction = function_.instructions[made];
   const std::string_view opcode = instruction.opcode;
+  if (opcode == "div") return ratio(BoundOp::kDivide, made, at);
+  if (opcode == "rem") return ratio(BoundOp::kRest, made, at);
   const ptx::Type type = instruction.type();
   const Operand& second = instruction.operands[2];
   const std::uint32_t a =
@@ -342,8 +399,6 @@ std::uint32_t BoundFinder::divided_by(std::uint32_t made, std::uint32_t at) {
     return add({.op = BoundOp::kAnd, .a = a, .b = kUnknown});
   }
   const std::uint32_t b = read(step_of(second, made, at), bits_of(type), is_signed(type));
-  if (opcode == "div") return add({.op = BoundOp::kDivide, .a = a, .b = b});
-  if (opcode == "rem") return add({.op = BoundOp::kRest, .a = a, .b = b});
   if (opcode == "min") return add({.op = BoundOp::kMin, .a = a, .b = b});
   return opcode == "max" ? add({.op = BoundOp::kMax, .a = a, .b = b}) : kUnknown;
 }

@@ -74,6 +74,7 @@ class BoundFinder {
   std::uint32_t computed_by(std::uint32_t made, std::uint32_t at);
   std::uint32_t product_by(std::uint32_t made, std::uint32_t at);
   std::uint32_t divided_by(std::uint32_t made, std::uint32_t at);
+  std::uint32_t ratio(BoundOp op, std::uint32_t division, std::uint32_t at);
   std::uint32_t special(const ptx::Operand& operand);
   Value sum(Value a, Value b);
   std::uint32_t with_limit(std::uint32_t step, const Limit& limit, std::uint32_t comparison);

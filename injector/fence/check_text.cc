@@ -233,8 +233,15 @@ bool CheckText::fails_with_fast_path(const Member& member) const {
 std::string CheckText::exact(const Member& member, std::string_view label) {
   Exact here{.label = next_label(), .bytes = expand("~fs")};
   std::string code;
-  const std::string base = members_.base_of(member, code);
-  const bool is_narrow_base = members_.is_narrow(member);
+  std::string base = members_.base_of(member, code);
+  // Of a local address the assembler takes the lower half only. A check that looked at the other
+  // one would have it kept up to date in each turn of a loop.
+  const bool is_local = member.space == MemorySpace::kLocal;
+  if (is_local) {
+    code += filled("\tcvt.u32.u64 ~fb, {};\n", base);
+    base = expand("~fb");
+  }
+  const bool is_narrow_base = is_local || members_.is_narrow(member);
   const bool is_loop = member.accesses.size() > 1;
   const CheckedAccess& access = member.accesses.front();
   const std::size_t row = table_.size();

@@ -23,10 +23,23 @@ using ptx::Operand;
 using ptx::Reference;
 
 constexpr std::size_t kNever = ~std::size_t{0};
-constexpr std::size_t kMostMembers = 8;  // of a site: their addresses take registers
+// Members of a site: their addresses take registers. A launch of few threads has registers to
+// spare, and waits for each group of loads that stands between two sites.
+constexpr std::size_t kMostMembers = 8, kMostOfFewThreads = 24;
+constexpr std::uint64_t kFewThreads = 1 << 15;
 /// Instructions that may run between two blocks of a chain: addresses are kept as long.
 constexpr std::uint32_t kMostBetween = 32;
 constexpr std::size_t kMostBlocks = 1024;  // of a function of which chains are looked for
+
+std::size_t most_members(const PlanOptions& options) {
+  if (!options.is_bounded || options.launch == nullptr) return kMostMembers;
+  std::uint64_t threads = 1;
+  for (int axis = 0; axis < 3; ++axis) {
+    threads = std::min(threads, kFewThreads + 1) * options.launch->grid[axis];
+    threads = std::min(threads, kFewThreads + 1) * options.launch->block[axis];
+  }
+  return threads <= kFewThreads ? kMostOfFewThreads : kMostMembers;
+}
 
 bool is_same(const Operand* a, const Operand* b) {
   if (a == nullptr || b == nullptr) return a == b;
@@ -103,6 +116,7 @@ class Planner {
       : module_(module),
         function_(function),
         options_(options),
+        most_members_(most_members(options)),
         flow_(function),
         registers_(function),
         addresses_(module, function, flow_, registers_,
@@ -181,6 +195,7 @@ class Planner {
   const ptx::Module& module_;
   const ptx::Function& function_;
   const PlanOptions& options_;
+  const std::size_t most_members_;  // of a site
   const ControlFlow flow_;
   const Registers registers_;
   const Addresses addresses_;
@@ -367,7 +382,7 @@ std::size_t Planner::site_for(std::uint32_t at, const Place& place, const Operan
   const bool is_variable = !place.number && addresses_.variable_behind(place) != nullptr;
   for (std::size_t i = 0; i < open_.size(); ++i) {
     Site& site = plan_.sites[open_[i]];
-    if (site.members.size() >= kMostMembers) continue;
+    if (site.members.size() >= most_members_) continue;
     if (site.at == at) return i;
     if (is_alone || is_in_scope(function_, at) || is_in_scope(function_, site.at) ||
         !is_same(variable_at(place, site.at), variable_at(place, at))) {

@@ -124,7 +124,8 @@ class RecoveryTest(VictimTestCase):
         daemon.stop()
 
     def test_nothing_is_left_of_sessions_that_have_moved(self):
-        daemon = self.daemon(device=LOST)
+        # A spare engine that starts meanwhile would take memory, too.
+        daemon = self.daemon(device=LOST, extra=("--spare-engine", "never"))
         victim, = self.start_victims(daemon, 1, 2)
         os.kill(daemon.engine_pid(), signal.SIGKILL)
         self.assert_right(daemon, victim)
@@ -132,7 +133,9 @@ class RecoveryTest(VictimTestCase):
         left = daemon.status()["device"]["memory_free"]
         self.assert_right(daemon, *self.start_victims(daemon, 1, 1))
         daemon.wait_until_idle()
-        self.assertEqual(daemon.status()["device"]["memory_free"], left, "one that has not moved leaves as much")
+        after = daemon.status()["device"]["memory_free"]
+        # A driver takes more for its own use as kernels come, and keeps it.
+        (self.assertLessEqual if ON_GPU else self.assertEqual)(after, left, "one that has not moved leaves as much")
         held = [os.readlink("/proc/%d/fd/%s" % (daemon.process.pid, each))
                 for each in os.listdir("/proc/%d/fd" % daemon.process.pid)]
         self.assertFalse([each for each in held if "memfd:slate-" in each], held)

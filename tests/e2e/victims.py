@@ -4,10 +4,10 @@ and for bench/."""
 import re
 import threading
 
-from harness import SLOW, SlateTestCase, binary, expected_output
+from harness import ON_GPU, SLOW, SlateTestCase, binary, expected_output
 
 # What a kernel gives that has no fence, as it calls itself without end.
-UNFENCED_FAULT = {"stack": "cudaErrorLaunchFailure"}
+UNFENCED_FAULT = {"stack": "cudaErrorIllegalAddress" if ON_GPU else "cudaErrorLaunchFailure"}
 # What the other faults of slate/offender give, on sim as with the real runtime on a GPU.
 FAULTS = {"wild": "cudaErrorIllegalAddress", "trap": "cudaErrorLaunchFailure", "misaligned": "cudaErrorMisalignedAddress",
           "illegal": "cudaErrorIllegalInstruction", "assert": "cudaErrorAssert", "freed": "cudaErrorIllegalAddress",

@@ -1,4 +1,5 @@
 // Which accesses the values of a launch bound, and whether launches keep to it.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -475,6 +476,68 @@ TEST(AccessBoundsTest, BitsAndDivisionsBoundAnIndex) {
   }
   EXPECT_EQ(Bounded(load + "rem.s32 %r11, %r10, 256;\n" + element("%r11")).hold({.p = kLow + 1016}),
             false);
+}
+
+TEST(AccessBoundsTest, WhatADivisionLeavesIsBelowItsDivisor) {
+  const std::string load = "ld.global.u32 %r10, [%rd2];\n";
+  const auto bounded = [&](std::string_view text) {
+    return Bounded(load + std::string(text) + element("%r13")).verdict.counts.bounded;
+  };
+  const Bounded kernel(load +
+                       "div.u32 %r11, %r10, %r1;\nmul.lo.u32 %r12, %r11, %r1;\n"
+                       "sub.s32 %r13, %r10, %r12;\n" +
+                       element("%r13"));
+  EXPECT_EQ(kernel.verdict.counts.bounded, 2u);
+  EXPECT_TRUE(kernel.hold({.n = kBytes / 4}));
+  EXPECT_FALSE(kernel.hold({.n = kBytes / 4 + 1}));
+  EXPECT_FALSE(kernel.hold({.n = 0})) << "what a division by 0 gives is not defined";
+  // The factors the other way around; a number; a dividend that has a sign, but is not negative.
+  EXPECT_EQ(bounded("div.u32 %r11, %r10, %r1;\nmul.lo.u32 %r12, %r1, %r11;\n"
+                    "sub.u32 %r13, %r10, %r12;\n"),
+            2u);
+  EXPECT_EQ(bounded("div.u32 %r11, %r10, 100;\nmul.lo.s32 %r12, %r11, 100;\n"
+                    "sub.s32 %r13, %r10, %r12;\n"),
+            2u);
+  EXPECT_EQ(bounded("and.b32 %r14, %r10, 0xfffff;\ndiv.s32 %r11, %r14, %r1;\n"
+                    "mul.lo.s32 %r12, %r11, %r1;\nsub.s32 %r13, %r14, %r12;\n"),
+            2u);
+  // One that may be negative leaves what may be.
+  const Bounded with_sign(load +
+                          "div.s32 %r11, %r10, %r1;\nmul.lo.s32 %r12, %r11, %r1;\n"
+                          "sub.s32 %r13, %r10, %r12;\n" +
+                          element("%r13"));
+  EXPECT_FALSE(with_sign.hold({.n = 100}));
+  EXPECT_FALSE(with_sign.hold({.n = 100, .p = kLow + 392}));
+  EXPECT_TRUE(with_sign.hold({.n = 100, .p = kLow + 396}));
+  for (const std::string_view other :
+       {"div.u32 %r11, %r7, %r1;\nmul.lo.u32 %r12, %r11, %r1;\nsub.s32 %r13, %r10, %r12;\n",
+        "div.u32 %r11, %r10, %r1;\nmul.lo.u32 %r12, %r11, %r2;\nsub.s32 %r13, %r10, %r12;\n",
+        "div.u32 %r11, %r10, 100;\nmul.lo.u32 %r12, %r11, 99;\nsub.s32 %r13, %r10, %r12;\n",
+        "div.u32 %r11, %r10, %r1;\nmul.hi.u32 %r12, %r11, %r1;\nsub.s32 %r13, %r10, %r12;\n",
+        "div.u32 %r11, %r10, %r1;\nmul.lo.u32 %r12, %r11, %r1;\nsub.s32 %r13, %r12, %r10;\n",
+        "div.u32 %r11, %r10, %r1;\nadd.u32 %r10, %r10, 1;\nmul.lo.u32 %r12, %r11, %r1;\n"
+        "sub.s32 %r13, %r10, %r12;\n",
+        "div.u32 %r11, %r10, %r1;\nadd.u32 %r11, %r11, 1;\nmul.lo.u32 %r12, %r11, %r1;\n"
+        "sub.s32 %r13, %r10, %r12;\n"}) {
+    EXPECT_EQ(bounded(other), 1u) << other;
+  }
+}
+
+TEST(AccessBoundsTest, ALaunchOfFewThreadsChecksMoreInOnePlace) {
+  std::string body = "ld.global.u64 %rd10, [%rd2];\n";
+  for (int i = 11; i < 25; ++i)
+    body += fmt::format("add.s64 %rd{0}, %rd{1}, %rd10;\nst.global.u32 [%rd{0}], %r1;\n", i, i - 1);
+  const auto branches = [&](std::uint32_t grid) {
+    std::byte parameters[16]{};
+    const LaunchValues launch{.parameters = parameters,
+                              .grid = {grid, 1, 1},
+                              .block = {256, 1, 1},
+                              .low = kLow,
+                              .bytes = kBytes};
+    return Bounded(body, &launch).verdict.counts.branches;
+  };
+  EXPECT_EQ(branches(129), branches(1u << 31));
+  EXPECT_LT(branches(128), branches(129));
 }
 
 TEST(AccessBoundsTest, ANarrowResultFillsAWiderRegister) {

@@ -258,6 +258,12 @@ std::vector<Look> half_filled_looks() {
 std::vector<Look> looks() {
   const std::string shared = ".shared .align 16 .b8 sh[1020];";
   const std::string element = "shl.b32 %r2, %t, 2;\n";
+  // Finds a word that is neither 0 at first, nor later what the thread has stored.
+  const std::string turn =
+      "ld.local.u32 %r4, [loc+8];\nxor.b32 %r4, %r4, %r3;\nor.b32 %r1, %r1, %r4;\n"
+      "add.u32 %r3, %t, 7;\nst.local.u32 [loc+8], %r3;\nadd.u32 %r2, %r2, 1;\n"
+      "setp.lt.u32 %p1, %r2, 3;\n";
+  const std::string begin = "mov.u32 %r1, 0;\nmov.u32 %r2, 0;\nmov.u32 %r3, 0;\n";
   std::vector<Look> all = {
       {"Register", "@%no ld.global.u32 %r1, [%mine];"},
       {"RegisterOfALoop",
@@ -305,6 +311,23 @@ std::vector<Look> looks() {
        "mov.u64 %rd1, loc;\ncvta.local.u64 %rd1, %rd1;\nmul.wide.u32 %rd2, %t, 1;\n"
        "add.u64 %rd1, %rd1, %rd2;\nld.u8 %r1, [%rd1];",
        ".local .align 1 .b8 loc[67];"},
+      {"LocalBehindABranch",
+       begin + "setp.lt.u32 %p1, %t, 32;\n@%p1 bra BEHIND;\nmov.u32 %r1, 0;\n"
+               "ld.local.u32 %r1, [loc+8];\nBEHIND:",
+       ".local .align 16 .b8 loc[64];"},
+      {"LocalOfOneOfTwoWays",
+       begin + "setp.lt.u32 %p1, %t, 32;\n@%p1 bra OTHER;\nld.local.u32 %r1, [loc+8];\n"
+               "bra BEHIND;\nOTHER:\nld.local.u32 %r1, [loc+4];\nBEHIND:",
+       ".local .align 16 .b8 loc[64];"},
+      {"LocalInALoop",
+       "mov.u32 %r1, 0;\n@%no bra BEHIND;\n" + begin + "NEXT:\n" + turn + "@%p1 bra NEXT;\nBEHIND:",
+       ".local .align 16 .b8 loc[64];"},
+      {"LocalInACycleThatIsEnteredInTwoPlaces",
+       begin +
+           "setp.lt.u32 %p1, %t, 32;\n@%p1 bra SECOND;\nFIRST:\nadd.u32 %r5, %r2, 1;\n"
+           "SECOND:\n" +
+           turn + "@%p1 bra FIRST;",
+       ".local .align 16 .b8 loc[64];"},
       {"LocalOfAFunction",
        "{ .param .b32 back;\ncall (back), peep, ();\nld.param.b32 %r1, [back];\n}", "",
        ".func (.param .b32 result) peep()\n{\n.local .align 4 .b8 deep[256];\n.reg .b32 %r<3>;\n"

@@ -47,7 +47,7 @@ class RandomKernel : RandomText {
 
   void arithmetic() {
     const std::string to = fresh("r");
-    switch (pick(10)) {
+    switch (pick(11)) {
       case 0:
         line("add.s32 {}, {}, {};", to, value(), value_or_number());
         break;
@@ -76,11 +76,23 @@ class RandomKernel : RandomText {
       case 8:
         line("mad.lo.s32 {}, {}, {}, {};", to, value(), 1 + pick(6), value());
         break;
+      case 9:
+        rest(to);
+        break;
       default:
         line("and.b32 {}, {}, 63;", to, chance(2) ? "%r8" : "%r9");
         break;
     }
     known_.push_back(to);
+  }
+
+  /// What a division leaves, or nearly.
+  void rest(const std::string& to) {
+    const std::string quotient = fresh("r"), product = fresh("r"), dividend = value();
+    const std::string type = chance(2) ? "u32" : "s32", divisor = std::to_string(1 + pick(60));
+    line("div.{} {}, {}, {};", type, quotient, dividend, divisor);
+    line("mul.lo.{} {}, {}, {};", type, product, quotient, chance(9) ? "7" : divisor);
+    line("sub.s32 {}, {}, {};", to, chance(9) ? value() : dividend, product);
   }
 
   /// An address of 32 bits made one of 64, and back.
