@@ -1,6 +1,6 @@
 // FencedKernels: the kernels of one session behind the fence, by the client's ids. Each has code of
 // its own, made with the first launch that has to be fenced. Its forms follow as those of other
-// kernels do (ModuleStore::attend()). Thread: the session's.
+// kernels do (ordered_forms.h). Thread: the session's.
 #pragma once
 
 #include <cstdint>

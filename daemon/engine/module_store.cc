@@ -8,8 +8,6 @@
 
 #include "base/digest.h"
 #include "base/out_of_memory.h"
-#include "base/user_log.h"
-#include "daemon/engine/made_modules.h"
 
 namespace slate::daemon {
 namespace {
@@ -239,66 +237,14 @@ Result<injector::Reach> ModuleStore::reach_of(const FunctionRecord& kernel) {
   return std::move(forms->analysis.reach);
 }
 
-namespace {
-
-/// A kernel whose launches took so long in all has cost more than its forms will.
-constexpr double kMattersMs = 10;
-
-bool matters(const FunctionRecord& kernel) {
-  double longest = 0;
-  for (const ProfileRecord& profile : kernel.profiles)
-    longest = std::max(longest, profile.expected_ms);
-  return longest * static_cast<double>(kernel.launches) >= kMattersMs;
-}
-
-}  // namespace
-
 void ModuleStore::attend(FunctionRecord& kernel) {
-  ++kernel.launches;
   const auto owner = modules_.find(kernel.module);
-  if (owner == modules_.end() || kernel.form_progress == FormProgress::kSettled) return;
-  const std::shared_ptr<const FormSource>& source = owner->second.source;
-  if (kernel.form_progress == FormProgress::kNew) {
-    // What is there already is worth having from the beginning.
-    const Fencing fence = kernel.is_fenced ? Fencing::kForms : Fencing::kNone;
-    auto made = maker_->at_once() ? maker_->make(source, *kernel.name, loader_, fence)
-                                  : maker_->find(*source, *kernel.name, fence);
-    if (made != nullptr) return settle(kernel, std::move(made));
-    kernel.form_progress = FormProgress::kWatched;
-  } else if (kernel.form_progress == FormProgress::kOrdered && kernel.form_order->done()) {
-    settle(kernel, kernel.form_order->outcome());
-  }
+  if (owner != modules_.end()) forms_.attend(kernel, owner->second);
 }
 
 void ModuleStore::order_forms(FunctionRecord& kernel) {
   const auto owner = modules_.find(kernel.module);
-  if (owner == modules_.end() || !matters(kernel)) return;
-  kernel.form_order = maker_->order({loader_.uid, session_}, owner->second.source, *kernel.name,
-                                    kernel.is_fenced ? Fencing::kForms : Fencing::kNone);
-  kernel.form_progress = FormProgress::kOrdered;
-}
-
-void ModuleStore::settle(FunctionRecord& kernel, FormMaker::Outcome made) {
-  kernel.form_progress = FormProgress::kSettled;
-  kernel.form_order.reset();
-  if (!made->code.empty()) {
-    const auto loaded = or_out_of_memory([&] { return load_forms(kernel, *made); });
-    if (!loaded) {
-      log_of_user(loader_.uid, LogLevel::kInfo, "{} has no forms: {}", *kernel.name,
-                  loaded.error().message);
-      return;
-    }
-  }
-  kernel.made = std::move(made);
-  kernel.forms = &kernel.made->forms;
-}
-
-Result<void> ModuleStore::load_forms(FunctionRecord& kernel, const MadeForms& made) {
-  const ProgramModule& own = modules_.at(kernel.module).own;
-  const auto module = load_made(device_, loaded_, made, own);
-  if (!module) return std::unexpected(module.error());
-  kernel.form_module = *module;
-  return kernel.is_fenced ? fenced_.tell(kernel, *module, made, own) : Result<void>();
+  if (owner != modules_.end()) forms_.order(kernel, owner->second);
 }
 
 Result<device::AddressRange> ModuleStore::find_global(std::uint64_t module,

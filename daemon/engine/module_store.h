@@ -21,6 +21,7 @@
 #include "daemon/engine/image_uploads.h"
 #include "daemon/engine/loaded_modules.h"
 #include "daemon/engine/module_loader.h"
+#include "daemon/engine/ordered_forms.h"
 #include "daemon/engine/session_fence.h"
 #include "device/device.h"
 #include "ipc/commands.h"
@@ -58,7 +59,8 @@ class ModuleStore {
         fence_(fence),
         loading_(device, compiler, maker != nullptr, std::move(owns_host), loader_),
         loaded_(device),
-        fenced_(device, maker, loaded_, fence, loader_, session) {}
+        fenced_(device, maker, loaded_, fence, loader_, session),
+        forms_(device, maker, loaded_, fenced_, loader_, session) {}
 
   /// The modules on the device. Requires: release() is called before the destructor.
   LoadedModules& loaded() { return loaded_; }
@@ -103,10 +105,8 @@ class ModuleStore {
   std::string why_unfenced(std::uint64_t id) const { return fenced_.why_not(id); }
   /// What the kernel reaches, by its PTX. Errors: kNotSupported without PTX; those of TextReader.
   Result<injector::Reach> reach_of(const FunctionRecord& kernel);
-  /// Takes the forms that have come. To be called before each launch of a kernel that is not
-  /// settled.
+  /// As OrderedForms::attend() and order().
   void attend(FunctionRecord& kernel);
-  /// Orders the forms of a watched kernel once it matters. To be called after each of its launches.
   void order_forms(FunctionRecord& kernel);
   Result<device::AddressRange> find_global(std::uint64_t module, const std::string& name);
   /// Where a variable of the kernel's module is at home; nullopt: it is the driver's.
@@ -142,8 +142,6 @@ class ModuleStore {
   Result<LoadedImage> attempt(const std::function<Result<LoadedImage>()>& load);
   Result<void> add(std::uint64_t id, const DigestBytes& digest, Charge& charge,
                    Result<LoadedImage> loaded);
-  void settle(FunctionRecord& kernel, FormMaker::Outcome made);
-  Result<void> load_forms(FunctionRecord& kernel, const MadeForms& made);
   void report(std::uint64_t id, std::uint32_t kind, std::span<const std::byte> image,
               std::string_view source, std::uint64_t variables) const;
   Result<const Module*> find_module(std::uint64_t id) const;
@@ -163,6 +161,7 @@ class ModuleStore {
   std::map<device::Address, Global> globals_;
   LoadedModules loaded_;
   FencedKernels fenced_;
+  OrderedForms forms_;
   Loaded report_;                                                 // may be empty
   std::function<bool()> puts_off_;                                // may be empty
   std::function<void(const Attempt&)> attempts_;                  // empty: there is one
