@@ -34,7 +34,7 @@ arguments = parse(parser)
 ON_GPU = arguments.device.startswith("cuda")
 
 from harness import Daemon, binary  # noqa: E402
-from victims import FAULTS, UNFENCED_FAULT, Victim, wait_until_running  # noqa: E402
+from victims import ALL_FAULTS, Victim, wait_until_running  # noqa: E402
 
 VICTIM, OFFENDER = ({"user": user, "group": user, "extra_groups": []} for user in (65532, 65531))
 SHORTEST = 20  # ms, of a pause that counts
@@ -42,7 +42,7 @@ SHORTEST = 20  # ms, of a pause that counts
 
 def own_error(name):
     if not ON_GPU:
-        return {**FAULTS, **UNFENCED_FAULT}[name]
+        return ALL_FAULTS[name]
     return subprocess.run([binary("static", "offender"), name], capture_output=True, text=True).stdout.strip().split(": ")[-1]
 
 

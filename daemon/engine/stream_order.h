@@ -82,6 +82,12 @@ struct LogicalStream : std::enable_shared_from_this<LogicalStream> {
   bool refused = false;                // whether the device refused a launch of the batch
 
   bool busy() const { return completed.load() < submitted.load(); }
+  /// The next launch is without a fence. Session thread.
+  void expect_unfenced() {
+    launches_unfenced.store(launches.load(std::memory_order_relaxed) + 1,
+                            std::memory_order_release);
+  }
+  bool runs_unfenced() const { return launches_done.load() < launches_unfenced.load(); }
 };
 
 class StreamOrder {

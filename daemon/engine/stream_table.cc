@@ -373,9 +373,7 @@ std::vector<std::string> StreamTable::running_kernels() const {
 
 bool StreamTable::runs_unfenced() const {
   bool runs = false;
-  visit_all([&runs](const LogicalStream& stream) {
-    runs = runs || stream.launches_done.load() < stream.launches_unfenced.load();
-  });
+  visit_all([&runs](const LogicalStream& stream) { runs |= stream.runs_unfenced(); });
   return runs;
 }
 

@@ -70,10 +70,6 @@ class StreamTable {
   /// The command at `position` is about to be carried out.
   void begin_command(std::uint64_t position) { position_ = position; }
   std::uint64_t position() const { return position_; }
-  /// The next launch on `stream` is without a fence.
-  static void expect_unfenced(LogicalStream& stream) {
-    stream.launches_unfenced.store(stream.launches.load() + 1);
-  }
   /// Counts a submitted piece of work, the last one of the present command. `kernel` is its name if
   /// it is a launch.
   void work_submitted(LogicalStream& stream, const std::shared_ptr<const std::string>& kernel = {});

@@ -107,6 +107,14 @@ bool Addresses::dominates(std::uint32_t first, std::uint32_t second) const {
   return above == below ? first < second : is_above(above, below);
 }
 
+std::uint32_t Addresses::common_dominator(std::uint32_t a, std::uint32_t b) const {
+  while (a != b && a != kNoDominator && b != kNoDominator) {
+    std::uint32_t& lower = is_above(a, b) ? b : a;
+    lower = dominators_[lower];
+  }
+  return a == b ? a : 0;
+}
+
 void Addresses::number_dominators() {
   std::vector<std::vector<std::uint32_t>> successors;
   for (const ControlFlow::Block& block : flow_.blocks()) successors.push_back(block.successors);

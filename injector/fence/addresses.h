@@ -101,6 +101,8 @@ class Addresses {
   bool is_above(std::uint32_t above, std::uint32_t below) const {
     return entered_[above] <= entered_[below] && left_[below] <= left_[above];
   }
+  /// The last block that is passed on every way to both blocks; 0 where nothing comes to one.
+  std::uint32_t common_dominator(std::uint32_t a, std::uint32_t b) const;
   /// Requires: is_written_once(number).
   std::uint32_t definition(std::uint32_t number) const { return definitions_[number]; }
   const std::vector<std::uint32_t>& dominators() const { return dominators_; }

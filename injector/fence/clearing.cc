@@ -4,19 +4,15 @@
 
 #include <algorithm>
 #include <numeric>
-#include <ranges>
 #include <set>
 #include <string_view>
 #include <utility>
 
 #include "injector/analysis/control_flow.h"
-#include "injector/analysis/dominators.h"
 #include "injector/analysis/effort.h"
 #include "injector/analysis/register_accesses.h"
 #include "injector/analysis/registers.h"
-#include "injector/fence/loops.h"
 #include "injector/fence/member_text.h"
-#include "injector/fence/moves.h"
 #include "injector/forms/ptx_template.h"
 
 namespace slate::injector {
@@ -32,7 +28,6 @@ using ptx::Variable;
 constexpr std::uint64_t kUnrolled = 256;
 // Stores that clear parameters of one function: the text of any author must not grow without bound.
 constexpr std::uint64_t kMostStores = 1 << 14;
-constexpr std::size_t kMostBlocks = 1024;  // of a function in which a place is looked for
 
 /// One store of zeros: ~fc has 32 of their bits, ~fz 64.
 struct Store {
@@ -93,35 +88,6 @@ bool is_own(const Instruction& instruction) {
   if (instruction.guard) look_at(*instruction.guard);
   for_each_operand(instruction.operands, look_at);
   return is_own;
-}
-
-/// The last block that every way to one of these passes, by immediate dominators.
-std::uint32_t common_dominator(const std::vector<std::uint32_t>& dominators,
-                               const std::vector<std::uint32_t>& blocks) {
-  std::vector<std::uint32_t> ways(dominators.size(), 0);  // that pass the block
-  for (const std::uint32_t block : blocks) {
-    for (std::uint32_t each = block; each != kNoDominator; each = dominators[each]) ++ways[each];
-  }
-  std::uint32_t common = blocks.front();
-  while (ways[common] < blocks.size() && dominators[common] != kNoDominator)
-    common = dominators[common];
-  return common;
-}
-
-/// Whether a thread may come to the block again.
-bool is_in_cycle(const std::vector<std::vector<std::uint32_t>>& successors, std::uint32_t block) {
-  std::vector<bool> seen(successors.size(), false);
-  std::vector<std::uint32_t> waiting{block};
-  while (!waiting.empty()) {
-    const std::uint32_t present = waiting.back();
-    waiting.pop_back();
-    for (const std::uint32_t next : successors[present]) {
-      if (next == block) return true;
-      if (!seen[next]) waiting.push_back(next);
-      seen[next] = true;
-    }
-  }
-  return false;
 }
 
 class Clearer {
@@ -236,58 +202,17 @@ class Clearer {
   }
 
   void clear_locals() {
-    const auto is_local = [](const Variable& each) { return each.space == Space::kLocal; };
-    const std::vector<std::uint32_t> uses = uses_of_local();
-    if (uses.empty() || std::ranges::none_of(function_.variables, is_local)) return;
-    const std::uint32_t place = place_for(uses);
+    if (!plan_.local_use) return;
+    const std::uint32_t place = *plan_.local_use;
     std::string at_use;
-    for (const Variable& variable : function_.variables | std::views::filter(is_local)) {
-      if (is_late(variable)) {
-        clear_local(late_, variable);
-      } else {
-        clear_local(place == 0 ? result_.beginning : at_use, variable);
-      }
+    for (const Variable& variable : function_.variables) {
+      if (variable.space != Space::kLocal) continue;
+      std::string& early = place == 0 ? result_.beginning : at_use;
+      clear_local(is_late(variable) ? late_ : early, variable);
     }
     if (at_use.empty()) return;
     result_.edits.push_back(
         ptx::insert_at(function_.instructions[place].span.begin, "\n" + at_use + "\t"));
-  }
-
-  /// Instructions that may read local memory, themselves or by a function that has the address.
-  std::vector<std::uint32_t> uses_of_local() const {
-    std::vector<std::uint32_t> uses;
-    for (std::uint32_t i = 0; i < function_.instructions.size(); ++i) {
-      const bool is_use =
-          function_.instructions[i].opcode == "call" ||
-          std::ranges::any_of(plan_.effects[i].accesses, [](const Access& access) {
-            return access.space == MemorySpace::kLocal || access.space == MemorySpace::kGeneric;
-          });
-      if (is_use) uses.push_back(i);
-    }
-    return uses;
-  }
-
-  /// The instruction in front of which something is done before all of these, once: in the last
-  /// block that is in no loop. Threads that do not come there pay nothing. 0: at the beginning.
-  std::uint32_t place_for(const std::vector<std::uint32_t>& instructions) const {
-    const ControlFlow flow(function_);
-    if (flow.blocks().size() > kMostBlocks) return 0;
-    std::vector<std::vector<std::uint32_t>> successors;
-    for (const ControlFlow::Block& block : flow.blocks()) successors.push_back(block.successors);
-    const auto dominators = immediate_dominators(successors, 0);
-    std::set<std::uint32_t> blocks;
-    for (const std::uint32_t each : instructions) {
-      const std::uint32_t block = flow.block_of(each);
-      if (block == 0) return 0;
-      if (dominators[block] != kNoDominator) blocks.insert(block);  // else nothing comes there
-    }
-    if (blocks.empty()) return 0;
-    const Loops loops(flow, dominators);
-    std::uint32_t block = common_dominator(dominators, {blocks.begin(), blocks.end()});
-    while (!loops.around(block).empty()) block = loops.before(loops.around(block).back());
-    const std::uint32_t place = flow.blocks()[block].first;
-    // Not every cycle is one of the loops.
-    return is_in_scope(function_, place) || is_in_cycle(successors, block) ? 0 : place;
   }
 
   void clear_local(std::string& all, const Variable& variable) {

@@ -52,15 +52,7 @@ void ElementLimits::use(std::uint32_t limit, std::uint32_t at) {
 
 void ElementLimits::use_in(std::uint32_t limit, std::uint32_t here) {
   std::uint32_t& block = blocks_[limit];
-  block = block == ControlFlow::kNone ? here : common_dominator(block, here);
-}
-
-std::uint32_t ElementLimits::common_dominator(std::uint32_t a, std::uint32_t b) const {
-  while (a != b && a != kNoDominator && b != kNoDominator) {
-    std::uint32_t& lower = addresses_.is_above(a, b) ? b : a;
-    lower = addresses_.dominators()[lower];
-  }
-  return a == b ? a : 0;  // of blocks that nothing comes to
+  block = block == ControlFlow::kNone ? here : addresses_.common_dominator(block, here);
 }
 
 /// The block in front of this one if it loads from global memory, else this one.
@@ -79,10 +71,9 @@ std::uint32_t ElementLimits::beside_loads(const ptx::Function& function, const L
 
 std::uint32_t ElementLimits::block_for(const ptx::Function& function, const Loops& loops,
                                        std::uint32_t limit) const {
-  std::uint32_t block = blocks_[limit] == ControlFlow::kNone ? 0 : blocks_[limit];
-  if (loops.around(block).empty()) return block;
-  while (!loops.around(block).empty()) block = loops.before(loops.around(block).back());
-  return beside_loads(function, loops, block);
+  const std::uint32_t block = blocks_[limit] == ControlFlow::kNone ? 0 : blocks_[limit];
+  const std::uint32_t outside = loops.outside(block);
+  return outside == block ? block : beside_loads(function, loops, outside);
 }
 
 /// The least of several stands behind these, which have lower numbers.

@@ -70,7 +70,6 @@ class ElementLimits {
   void use_in(std::uint32_t limit, std::uint32_t block);
   std::uint32_t beside_loads(const ptx::Function& function, const Loops& loops,
                              std::uint32_t block) const;
-  std::uint32_t common_dominator(std::uint32_t a, std::uint32_t b) const;
 
   const ControlFlow& flow_;
   const Addresses& addresses_;

@@ -23,6 +23,11 @@ class Loops {
   std::uint32_t header(std::uint32_t loop) const { return headers_[loop]; }
   /// The last block outside of the loop that every way into it passes.
   std::uint32_t before(std::uint32_t loop) const { return befores_[loop]; }
+  /// The last block that is in no loop and that every way to the block passes.
+  std::uint32_t outside(std::uint32_t block) const {
+    while (!around_[block].empty()) block = befores_[around_[block].back()];
+    return block;
+  }
   /// The blocks from which a further turn of the loop begins.
   const std::vector<std::uint32_t>& tails(std::uint32_t loop) const { return tails_[loop]; }
 

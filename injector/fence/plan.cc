@@ -41,6 +41,29 @@ std::size_t most_members(const PlanOptions& options) {
   return threads <= kFewThreads ? kMostOfFewThreads : kMostMembers;
 }
 
+/// As Plan::local_use.
+std::optional<std::uint32_t> find_local_use(const ptx::Function& function, const ControlFlow& flow,
+                                            const Addresses& addresses, const Loops& loops,
+                                            const std::vector<InstructionEffect>& effects) {
+  std::optional<std::uint32_t> block;
+  for (std::uint32_t i = 0; i < function.instructions.size(); ++i) {
+    // A function may have the address.
+    const bool is_use =
+        function.instructions[i].opcode == "call" ||
+        std::ranges::any_of(effects[i].accesses, [](const Access& access) {
+          return access.space == MemorySpace::kLocal || access.space == MemorySpace::kGeneric;
+        });
+    const std::uint32_t here = flow.block_of(i);
+    if (is_use && here != block) block = block ? addresses.common_dominator(*block, here) : here;
+  }
+  if (!block) return std::nullopt;
+  block = loops.outside(*block);
+  const ControlFlow::Block& found = flow.blocks()[*block];
+  // Not every cycle is one of the loops.
+  const bool comes_again = flow.reachable_from(found.successors)[*block];
+  return comes_again || is_in_scope(function, found.first) ? 0 : found.first;
+}
+
 bool is_same(const Operand* a, const Operand* b) {
   if (a == nullptr || b == nullptr) return a == b;
   return a->text == b->text && a->reference == b->reference && a->index == b->index &&
@@ -141,6 +164,7 @@ class Planner {
     const Loops loops(flow_, addresses_.dominators());
     hoist(loops);
     place_limits(loops);
+    plan_.local_use = find_local_use(function_, flow_, addresses_, loops, plan_.effects);
     const bool skips_own = options_.names == OwnNames::kExpected;
     plan_.waits = Waits(function_, flow_, registers_, addresses_, loops, skips_own).find();
     plan_.counts.waits = static_cast<std::uint32_t>(plan_.waits.size());

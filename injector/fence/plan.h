@@ -105,6 +105,10 @@ struct Plan {
   AccessBounds bounds;
   /// Of the block's shared memory, where the bounds hold.
   SharedClearing clearing;
+  /// The instruction in front of which local memory is to be cleared: every way to its use passes
+  /// there once, and threads that do not come there pay nothing. 0: the function's beginning. None:
+  /// nothing may read local memory.
+  std::optional<std::uint32_t> local_use{};
   AccessCounts counts;
   bool may_end = false;  // whether anything may end a thread
 };

@@ -6,12 +6,12 @@ import threading
 
 from harness import ON_GPU, SLOW, SlateTestCase, binary, expected_output
 
-# What a kernel gives that has no fence, as it calls itself without end.
-UNFENCED_FAULT = {"stack": "cudaErrorIllegalAddress" if ON_GPU else "cudaErrorLaunchFailure"}
-# What the other faults of slate/offender give, on sim as with the real runtime on a GPU.
+# What the faults of slate/offender give that the fence finds, on sim as with the real runtime on a GPU.
 FAULTS = {"wild": "cudaErrorIllegalAddress", "trap": "cudaErrorLaunchFailure", "misaligned": "cudaErrorMisalignedAddress",
           "illegal": "cudaErrorIllegalInstruction", "assert": "cudaErrorAssert", "freed": "cudaErrorIllegalAddress",
           "spinning": "cudaErrorIllegalAddress"}
+# And of its kernel that has no fence, as it calls itself without end.
+ALL_FAULTS = {**FAULTS, "stack": "cudaErrorIllegalAddress" if ON_GPU else "cudaErrorLaunchFailure"}
 
 
 class KeptVariables:

@@ -77,7 +77,7 @@ Result<void> LaunchCommands::on(const Call<CommandType::kLaunch>& call) {
       .fence_table = context_.fence.table(),
       .fence_record = context_.fence.record(),
   };
-  if (!kernel.is_fenced) StreamTable::expect_unfenced(*call.stream);
+  if (!kernel.is_fenced) call.stream->expect_unfenced();
   const auto done =
       context_.checked(context_.executor.launch(context_.client, kernel, spec, *call.stream));
   // What is known of its time from earlier programs is known here by now.

@@ -194,7 +194,7 @@ TEST_P(StreamTableTest, AKernelWithoutAFenceCountsUntilItIsDone) {
   device_.hold(true);
   work(1);
   EXPECT_FALSE(table_->runs_unfenced()) << "both have one";
-  StreamTable::expect_unfenced(**table_->find(1));
+  (*table_->find(1))->expect_unfenced();
   work(1);
   work(1);
   EXPECT_TRUE(table_->runs_unfenced());
