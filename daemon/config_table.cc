@@ -198,7 +198,8 @@ const Key<Config> kKeys[] = {
         "Whether a second engine is kept ready. After a fault the sessions and the next program "
         "then do not wait for a new engine. The price is the memory of one more CUDA context. "
         "\"auto\": on a GPU, if a fifth of its memory is free when the engine starts, and until a "
-        "program needs the memory. \"always\", \"never\"."),
+        "program needs the memory. \"always\", \"never\". For a minute after an engine was lost "
+        "there are two of them, on a GPU with that room."),
     top<&Config::cache_dir>(
         "cache_dir",
         "The folder where compiled code is kept between runs. The simulator has none. Empty: "

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace slate::tools {
 
@@ -31,6 +32,17 @@ inline std::string text(const nlohmann::json& object, const char* key) {
 inline bool flag(const nlohmann::json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_boolean() && found->get<bool>();
+}
+
+/// The whole numbers of an array.
+inline std::vector<std::uint64_t> numbers(const nlohmann::json& object, const char* key) {
+  std::vector<std::uint64_t> found;
+  const auto array = object.find(key);
+  if (array == object.end() || !array->is_array()) return found;
+  for (const nlohmann::json& part : *array) {
+    if (part.is_number_unsigned()) found.push_back(part.get<std::uint64_t>());
+  }
+  return found;
 }
 
 /// The objects of an array.

@@ -1,6 +1,7 @@
 #include "tools/status_command.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -94,8 +95,8 @@ std::string head(const json& status) {
   const json engine = status.value("engine", json::object());
   out += fmt::format("engine    pid {}, replaced {} times", number(engine, "pid"),
                      number(engine, "restarts"));
-  if (const auto spare = number(engine, "spare"); spare != 0) {
-    out += fmt::format(", spare pid {}", spare);
+  if (const auto spares = numbers(engine, "spares"); !spares.empty()) {
+    out += fmt::format(", spare pid {}", fmt::join(spares, " and "));
     if (const auto bytes = number(engine, "spare_bytes"); bytes != 0)
       out += fmt::format(" with {}", human_bytes(bytes));
   }

@@ -19,6 +19,9 @@ constexpr int kFailuresUntilTrouble = 3;
 constexpr std::uint64_t kRoomForSpare = 5;
 /// How long there is no spare engine after its memory was needed.
 constexpr auto kNoRoomFor = 60s;
+/// How long two spare engines are kept after one was lost. Faults come in rows, and a spare engine
+/// takes a second to start.
+constexpr auto kSecondSpareFor = 60s;
 
 }  // namespace
 
@@ -30,12 +33,13 @@ void EngineKeeper::add_to(PollSet& polls) const {
     if (const auto next = engine.heartbeat.next()) polls.add_deadline(*next);
   };
   if (active_) add(*active_);
-  if (spare_) add(*spare_);
+  std::ranges::for_each(spares_, add);
   for (const EngineProcess& engine : retired_) add(engine);
   for (const EngineProcess& engine : leaving_) polls.add(engine.exit_fd(), POLLIN);
   if (stopping_) return;
   if (!active_) polls.add_deadline(start_at_);
-  if (wants_spare()) polls.add_deadline(*spare_at_);
+  if (starts_spare()) polls.add_deadline(*spare_at_);
+  if (second_until_) polls.add_deadline(*second_until_);
 }
 
 /// For a spare engine that nobody asked for.
@@ -44,30 +48,53 @@ bool EngineKeeper::has_room() const {
   return device.is_simulated == 0 && active_->free_memory >= device.total_memory / kRoomForSpare;
 }
 
-bool EngineKeeper::give_up_spare() {
-  if (!spare_ || renewing_ || config_.spare_engine != SpareChoice::kAuto) return false;
-  log_info("the spare engine ends, as the device has no memory left");
-  end_spare();
+bool EngineKeeper::give_up_spares() {
+  if (spares_.empty() || renewing_ || config_.spare_engine != SpareChoice::kAuto) return false;
+  log_info("the spare engines end, as the device has no memory left");
+  end_spares(0);
   spare_at_ = Clock::now() + kNoRoomFor;
   return true;
 }
 
-void EngineKeeper::end_spare() {
-  spare_->kill();
-  leaving_.push_back(std::move(*spare_));
-  spare_.reset();
+std::vector<pid_t> EngineKeeper::spares() const {
+  std::vector<pid_t> pids;
+  for (const EngineProcess& engine : spares_)
+    if (engine.ready) pids.push_back(engine.pid());
+  return pids;
 }
 
-/// From spare_at_ on.
-bool EngineKeeper::wants_spare() const {
-  if (spare_ || !active_ || !active_->ready || !spare_at_) return false;
-  return renewing_ || config_.spare_engine == SpareChoice::kAlways ||
-         (config_.spare_engine == SpareChoice::kAuto && has_room());
+std::uint64_t EngineKeeper::spare_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const EngineProcess& engine : spares_) bytes += engine.own_bytes;
+  return bytes;
+}
+
+/// All but the first `kept`.
+void EngineKeeper::end_spares(std::size_t kept) {
+  while (spares_.size() > kept) {
+    spares_.back().kill();
+    leaving_.push_back(std::move(spares_.back()));
+    spares_.pop_back();
+  }
+}
+
+/// Requires: an active engine that is ready.
+std::size_t EngineKeeper::spares_wanted() const {
+  if (renewing_) return 1;
+  if (config_.spare_engine == SpareChoice::kNever) return 0;
+  if (config_.spare_engine == SpareChoice::kAuto && !has_room()) return 0;
+  return second_until_ && has_room() ? 2 : 1;
+}
+
+/// From spare_at_ on. They start one after the other, so that the first is ready soon.
+bool EngineKeeper::starts_spare() const {
+  if (!active_ || !active_->ready || !spare_at_) return false;
+  return spares_.size() < spares_wanted() && std::ranges::all_of(spares_, &EngineProcess::ready);
 }
 
 void EngineKeeper::service() {
   if (active_) service_active();
-  if (spare_) service_spare();
+  service_spares();
   service_retired();
   service_leaving();
   if (stopping_) tell_stop();
@@ -75,7 +102,7 @@ void EngineKeeper::service() {
 }
 
 nlohmann::json EngineKeeper::hand_over(Handover& handover) {
-  spare_.reset();
+  spares_.clear();
   leaving_.clear();
   nlohmann::json engines = nlohmann::json::array();
   if (active_) engines.push_back(active_->hand_over(handover));
@@ -117,7 +144,7 @@ void EngineKeeper::renew(const std::string& program, const Config& config) {
   renewed_from_ = serials_;
   if (!active_) return;  // the one that starts next is new
   renewing_ = true;
-  if (spare_) end_spare();  // of the old program
+  end_spares(0);  // of the old program
   spare_at_ = Clock::now();
 }
 
@@ -125,10 +152,10 @@ void EngineKeeper::start_due() {
   const auto now = Clock::now();
   if (stopping_ || hopeless_) return;
   if (!active_ && now >= start_at_) start_active();
-  if (!wants_spare() || now < *spare_at_) return;
+  if (!starts_spare() || now < *spare_at_) return;
   auto started = start_process(kSpare);
   if (started) {
-    spare_.emplace(std::move(*started));
+    spares_.push_back(std::move(*started));
   } else {
     spare_at_ = now + kLongestDelay;
     renewing_ = false;
@@ -252,9 +279,10 @@ void EngineKeeper::replace(const EngineProcess& engine, const Error& cause) {
   events_.died(engine, cause);
   renewing_ = false;
   start_at_ = Clock::now();
-  if (!spare_) return;
-  active_.emplace(std::move(*spare_));
-  spare_.reset();
+  second_until_ = start_at_ + kSecondSpareFor;
+  if (spares_.empty()) return;
+  active_.emplace(std::move(spares_.front()));
+  spares_.pop_front();
   if (active_->ready) started(*active_);
 }
 
@@ -269,27 +297,34 @@ void EngineKeeper::start_up_failed(const Error& cause) {
     trouble_ = "slate's engine does not start: " + cause.message;
 }
 
-void EngineKeeper::service_spare() {
-  if (!read(*spare_, false)) spare_->kill();
-  watch(*spare_);
-  const auto cause = end_of(*spare_, false);
-  if (cause) {
+void EngineKeeper::service_spares() {
+  for (auto engine = spares_.begin(); engine != spares_.end();) {
+    if (!read(*engine, false)) engine->kill();
+    watch(*engine);
+    const auto cause = end_of(*engine, false);
+    if (!cause) {
+      ++engine;
+      continue;
+    }
     log_warning("spare engine ended: {}", cause->message);
-    spare_.reset();
+    engine = spares_.erase(engine);
     spare_at_ = Clock::now() + kLongestDelay;
     renewing_ = false;
-  } else if (renewing_ && spare_->ready) {
-    retire_active();
   }
+  if (second_until_ && Clock::now() >= *second_until_) {
+    second_until_.reset();
+    end_spares(1);
+  }
+  if (renewing_ && !spares_.empty() && spares_.front().ready) retire_active();
 }
 
-/// The engine that is ready takes the active one's place.
+/// The spare engine takes the active one's place.
 void EngineKeeper::retire_active() {
   renewing_ = false;
-  log_info("engine {} takes the place of {}", spare_->pid(), active_->pid());
+  log_info("engine {} takes the place of {}", spares_.front().pid(), active_->pid());
   retired_.push_back(std::move(*active_));
-  active_.emplace(std::move(*spare_));
-  spare_.reset();
+  active_.emplace(std::move(spares_.front()));
+  spares_.pop_front();
   started(*active_);
 }
 
@@ -324,13 +359,13 @@ void EngineKeeper::stop(const std::string& reason) {
 void EngineKeeper::tell_stop() {
   const auto tell = [this](EngineProcess& engine) { engine.tell_stop(stop_reason_); };
   if (active_) tell(*active_);
-  if (spare_) tell(*spare_);
+  std::ranges::for_each(spares_, tell);
   std::ranges::for_each(retired_, tell);
 }
 
 void EngineKeeper::kill_all() {
   active_.reset();
-  spare_.reset();
+  spares_.clear();
   retired_.clear();
   leaving_.clear();
 }

@@ -1,7 +1,7 @@
 // EngineKeeper: keeps an engine running. It starts it, reads its messages, and replaces it when it
 // dies. When engines die at start-up, it waits longer each time. Where configured it keeps a spare
-// one. An engine that was renewed serves those sessions on that cannot leave it. Supervisor thread
-// only.
+// one, and two for a while after one has died. An engine that was renewed serves those sessions on
+// that cannot leave it. Supervisor thread only.
 #pragma once
 
 #include <functional>
@@ -56,13 +56,13 @@ class EngineKeeper {
   /// Whether the active engine was started since the last renew(); true without one.
   bool is_renewed() const { return !active_ || active_->serial > renewed_from_; }
 
-  /// The device's memory is needed: a spare engine that is not asked for always ends, for a while.
+  /// The device's memory is needed: spare engines that are not asked for always end, for a while.
   /// False: there is none.
-  bool give_up_spare();
-  /// The spare engine's pid; 0: there is none that is ready.
-  pid_t spare_pid() const { return spare_ && spare_->ready ? spare_->pid() : 0; }
-  /// Bytes of the device's memory that it takes; 0: unknown.
-  std::uint64_t spare_bytes() const { return spare_pid() != 0 ? spare_->own_bytes : 0; }
+  bool give_up_spares();
+  /// The pids of the spare engines that are ready, the next to take over first.
+  std::vector<pid_t> spares() const;
+  /// Bytes of the device's memory that they take; 0: unknown.
+  std::uint64_t spare_bytes() const;
   /// Whether processes of engines are about to end, whose memory is the device's again then.
   bool has_leaving() const { return !leaving_.empty(); }
 
@@ -77,7 +77,9 @@ class EngineKeeper {
 
   /// Tells the engines to end. No engine starts after this.
   void stop(const std::string& reason);
-  bool all_ended() const { return !active_ && !spare_ && retired_.empty() && leaving_.empty(); }
+  bool all_ended() const {
+    return !active_ && spares_.empty() && retired_.empty() && leaving_.empty();
+  }
   void kill_all();
 
   pid_t pid() const { return active_ ? active_->pid() : 0; }
@@ -86,9 +88,10 @@ class EngineKeeper {
 
  private:
   void tell_stop();
-  void end_spare();
+  void end_spares(std::size_t kept);
   void start_due();
-  bool wants_spare() const;
+  bool starts_spare() const;
+  std::size_t spares_wanted() const;
   bool has_room() const;
   Result<EngineProcess> start_process(std::uint32_t flags);
   void start_active();
@@ -97,7 +100,7 @@ class EngineKeeper {
   void watch(EngineProcess& engine);
   std::optional<Error> end_of(EngineProcess& engine, bool has_sessions);
   void service_active();
-  void service_spare();
+  void service_spares();
   void service_retired();
   void service_leaving();
   void replace(const EngineProcess& engine, const Error& cause);
@@ -109,14 +112,15 @@ class EngineKeeper {
   std::uint64_t& serials_;
   const Events events_;
   std::optional<EngineProcess> active_;
-  std::optional<EngineProcess> spare_;
+  std::list<EngineProcess> spares_;   // in the order in which they were started
   std::uint64_t renewed_from_ = 0;    // serial number of the last engine before renew()
-  bool renewing_ = false;             // whether spare_ is to take the active one's place
+  bool renewing_ = false;             // whether a spare one is to take the active one's place
   std::list<EngineProcess> retired_;  // renewed ones, until their sessions have left or ended
   std::list<EngineProcess> leaving_;  // frozen ones, whose processes take their time to end
   Clock::time_point start_at_ = Clock::now();
-  std::optional<Clock::time_point> spare_at_;
-  int failures_ = 0;  // failed starts in a row
+  std::optional<Clock::time_point> spare_at_;      // when the next spare one may start
+  std::optional<Clock::time_point> second_until_;  // how long two spare ones are kept
+  int failures_ = 0;                               // failed starts in a row
   bool was_ever_ready_ = false;
   bool stopping_ = false;
   std::string stop_reason_;

@@ -104,7 +104,7 @@ void Engines::take_over(const nlohmann::json& state) {
 
 bool Engines::make_room() {
   bool gives = false;
-  for (const auto& [domain, keeper] : keepers_) gives |= keeper->give_up_spare();
+  for (const auto& [domain, keeper] : keepers_) gives |= keeper->give_up_spares();
   return gives;
 }
 

@@ -49,7 +49,7 @@ class Engines {
   nlohmann::json hand_over(Handover& handover);
   void take_over(const nlohmann::json& state);
 
-  /// As EngineKeeper::give_up_spare(), of all.
+  /// As EngineKeeper::give_up_spares(), of all.
   bool make_room();
   /// Whether memory of engines that end is about to be the device's again.
   bool gives_back() const;

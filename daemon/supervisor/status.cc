@@ -159,15 +159,11 @@ std::string status_text(const StatusFacts& facts, const Registry& registry,
     add_to_user(users, record, session);
     sessions.push_back(std::move(session));
   }
-  json engine = {{"pid", nullptr},
-                 {"spare", nullptr},
-                 {"spare_bytes", nullptr},
-                 {"renews", facts.renews},
-                 {"renewed", facts.is_renewed},
-                 {"restarts", facts.restarts},
-                 {"last_fault", nullptr}};
+  json engine = {
+      {"pid", nullptr},         {"spares", facts.spares},      {"spare_bytes", nullptr},
+      {"renews", facts.renews}, {"renewed", facts.is_renewed}, {"restarts", facts.restarts},
+      {"last_fault", nullptr}};
   if (facts.engine_pid != 0) engine["pid"] = facts.engine_pid;
-  if (facts.spare_pid != 0) engine["spare"] = facts.spare_pid;
   if (facts.spare_bytes != 0) engine["spare_bytes"] = facts.spare_bytes;
   if (!facts.last_fault.empty() && !facts.only_of) engine["last_fault"] = facts.last_fault;
   json barred = json::array();

@@ -19,8 +19,8 @@ struct StatusFacts {
   Clock::time_point started;
   const DeviceInfo* device = nullptr;  // null until an engine is ready
   std::int32_t engine_pid = 0;         // of the common engine; 0: none
-  std::int32_t spare_pid = 0;          // of the spare engine; 0: none is ready
-  std::uint64_t spare_bytes = 0;       // of the device's memory that it takes; 0: unknown
+  std::vector<pid_t> spares;           // pids of the spare engines that are ready
+  std::uint64_t spare_bytes = 0;       // of the device's memory that they take; 0: unknown
   bool renews = false;                 // whether new engines are about to take the places of others
   bool is_renewed = true;              // whether the last renewal has come about
   std::uint64_t upgrades = 0;          // slateds that have taken over from one another

@@ -347,7 +347,7 @@ std::string Supervisor::describe(const std::vector<std::string>& reports, std::u
                     .started = started_,
                     .device = device_ ? &*device_ : nullptr,
                     .engine_pid = engines_.common().pid(),
-                    .spare_pid = engines_.common().spare_pid(),
+                    .spares = engines_.common().spares(),
                     .spare_bytes = engines_.common().spare_bytes(),
                     .renews = engines_.renews() || upgrading_,
                     .is_renewed = engines_.are_renewed(),

@@ -60,7 +60,7 @@ class RecoveryTest(VictimTestCase):
 
     def test_the_memory_of_a_spare_engine_is_shown(self):
         daemon = self.daemon(device=LOST, extra=("--spare-engine", "always"))
-        daemon.wait_for(lambda: daemon.status()["engine"]["spare"], 60, "no spare engine is ready")
+        daemon.wait_for(lambda: daemon.status()["engine"]["spares"], 60, "no spare engine is ready")
         spare_bytes = daemon.status()["engine"]["spare_bytes"]
         if ON_GPU:
             self.assertGreater(spare_bytes, 100 << 20, "as the driver's management library has it")

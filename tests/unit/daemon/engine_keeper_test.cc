@@ -22,7 +22,11 @@ class EngineKeeperTest : public testing::Test {
   }
   EngineKeeper& keep(const Config& config) {
     const EngineKeeper::Events events{
-        .ready = [this](EngineProcess&) { ++ready_; },
+        .ready =
+            [this](EngineProcess& engine) {
+              ++ready_;
+              if (device_is_full_) engine.free_memory = 0;
+            },
         .message = [](EngineProcess&, const LinkMessage&) {},
         .died = [this](const EngineProcess&, const Error&) { ++died_; },
         .is_in_use = [this](std::uint64_t serial) { return serial == used_; }};
@@ -48,6 +52,7 @@ class EngineKeeperTest : public testing::Test {
 
   std::uint64_t serials_ = 0;
   std::uint64_t used_ = 0;  // serial number of the engine that has sessions
+  bool device_is_full_ = false;
   int ready_ = 0, died_ = 0;
   std::optional<EngineKeeper> keeper_;
 };
@@ -68,13 +73,13 @@ TEST_F(EngineKeeperTest, AnEngineThatEndsAsSoonAsItIsReadyHasHadSessions) {
 TEST_F(EngineKeeperTest, ASpareEngineThatNobodyAskedForGivesItsMemoryBack) {
   EngineKeeper& keeper = keep(with(SpareChoice::kAuto));
   EXPECT_EQ(keeper.spare_bytes(), 0u);
-  serve_until([&] { return keeper.spare_pid() != 0; });
+  serve_until([&] { return !keeper.spares().empty(); });
   EXPECT_EQ(keeper.spare_bytes(), 1u << 16) << "as it has said";
-  EXPECT_TRUE(keeper.give_up_spare());
-  EXPECT_EQ(keeper.spare_pid(), 0);
+  EXPECT_TRUE(keeper.give_up_spares());
+  EXPECT_TRUE(keeper.spares().empty());
   EXPECT_EQ(keeper.spare_bytes(), 0u);
   EXPECT_TRUE(keeper.has_leaving());
-  EXPECT_FALSE(keeper.give_up_spare());
+  EXPECT_FALSE(keeper.give_up_spares());
   serve_until([&] { return !keeper.has_leaving(); });
   keeper.service();
   PollSet polls;
@@ -86,9 +91,39 @@ TEST_F(EngineKeeperTest, ASpareEngineThatNobodyAskedForGivesItsMemoryBack) {
 
 TEST_F(EngineKeeperTest, ASpareEngineThatIsWantedAlwaysStays) {
   EngineKeeper& keeper = keep(with(SpareChoice::kAlways));
-  serve_until([&] { return keeper.spare_pid() != 0; });
-  EXPECT_FALSE(keeper.give_up_spare());
-  EXPECT_NE(keeper.spare_pid(), 0);
+  serve_until([&] { return !keeper.spares().empty(); });
+  EXPECT_FALSE(keeper.give_up_spares());
+  EXPECT_EQ(keeper.spares().size(), 1u);
+}
+
+TEST_F(EngineKeeperTest, AfterALossThereAreTwoSpareEngines) {
+  EngineKeeper& keeper = keep(with(SpareChoice::kAuto));
+  serve_until([&] { return !keeper.spares().empty(); });
+  const pid_t first = keeper.spares().front();
+  kill_and_wait(keeper.pid());
+  serve_until([&] { return keeper.spares().size() == 2; });
+  EXPECT_EQ(keeper.pid(), first);
+  EXPECT_EQ(keeper.spare_bytes(), 2u << 16);
+  const std::vector<pid_t> spares = keeper.spares();
+  kill_and_wait(keeper.pid());
+  keeper.service();
+  EXPECT_EQ(keeper.pid(), spares.front()) << "without waiting";
+  EXPECT_EQ(keeper.spares(), std::vector{spares.back()});
+  EXPECT_EQ(ready_, 3);
+  EXPECT_TRUE(keeper.give_up_spares());
+  EXPECT_TRUE(keeper.spares().empty());
+}
+
+TEST_F(EngineKeeperTest, WithoutRoomForTwoSpareEnginesThereIsOne) {
+  EngineKeeper& keeper = keep(with(SpareChoice::kAlways));
+  serve_until([&] { return !keeper.spares().empty(); });
+  device_is_full_ = true;
+  kill_and_wait(keeper.pid());
+  serve_until([&] { return keeper.restarts() == 1 && !keeper.spares().empty(); });
+  PollSet polls;
+  keeper.add_to(polls);
+  EXPECT_GT(polls.time_left(), std::chrono::seconds(30)) << "no other one starts";
+  EXPECT_EQ(keeper.spares().size(), 1u);
 }
 
 TEST_F(EngineKeeperTest, ARenewedEngineStaysUntilItHasNoSessions) {

@@ -41,12 +41,14 @@ TEST(StatusTableTest, ASpareEngineAndItsMemoryAreShown) {
     const std::size_t begin = table->find("engine ");
     return table->substr(begin, table->find('\n', begin) - begin);
   };
-  EXPECT_EQ(line(R"({"pid":8,"restarts":0,"spare":null,"spare_bytes":null})"),
+  EXPECT_EQ(line(R"({"pid":8,"restarts":0,"spares":[],"spare_bytes":null})"),
             "engine    pid 8, replaced 0 times");
-  EXPECT_EQ(line(R"({"pid":8,"restarts":0,"spare":9,"spare_bytes":null})"),
+  EXPECT_EQ(line(R"({"pid":8,"restarts":0,"spares":[9],"spare_bytes":null})"),
             "engine    pid 8, replaced 0 times, spare pid 9");
-  EXPECT_EQ(line(R"({"pid":8,"restarts":0,"spare":9,"spare_bytes":554696704,"last_fault":"X"})"),
+  EXPECT_EQ(line(R"({"pid":8,"restarts":0,"spares":[9],"spare_bytes":554696704,"last_fault":"X"})"),
             "engine    pid 8, replaced 0 times, spare pid 9 with 529.0 MiB, last fault X");
+  EXPECT_EQ(line(R"({"pid":8,"restarts":1,"spares":[9,10],"spare_bytes":null})"),
+            "engine    pid 8, replaced 1 times, spare pid 9 and 10");
 }
 
 TEST(StatusTableTest, DispatchByTheDeviceIsShown) {
