@@ -35,8 +35,18 @@ void fields(Archive& archive, BoundClaim& claim) {
 }
 
 template <typename Archive>
+void fields(Archive& archive, PassedLimit& limit) {
+  archive(limit.least_of, limit.parameter, limit.offset, limit.shift, limit.is_signed, limit.mask);
+}
+
+template <typename Archive>
+void fields(Archive& archive, PassedLimits& passed) {
+  archive(passed.at, passed.limits);
+}
+
+template <typename Archive>
 void fields(Archive& archive, AccessBounds& bounds) {
-  archive(bounds.steps, bounds.claims, bounds.constants);
+  archive(bounds.steps, bounds.claims, bounds.constants, bounds.passed);
 }
 
 template <typename Archive>

@@ -59,6 +59,14 @@ bool is_sound(const injector::ReachedMemory& memory) {
          !(needs_words && memory.words.empty());
 }
 
+bool is_sound(const injector::PassedLimits& passed) {
+  constexpr std::size_t kMostBytes = 4096;
+  return passed.at <= kMostBytes && passed.limits.size() <= kMostBytes / sizeof(std::uint32_t) &&
+         std::ranges::all_of(passed.limits, [&](const injector::PassedLimit& limit) {
+           return limit.least_of.size() <= passed.limits.size();
+         });
+}
+
 bool is_sound(const FormText& text, const FormRequest& request) {
   const injector::KernelForms& forms = text.forms;
   const injector::EntryAnalysis& analysis = forms.analysis;
@@ -77,6 +85,7 @@ bool is_sound(const FormText& text, const FormRequest& request) {
          std::ranges::all_of(analysis.reach.memory,
                              [](const auto& memory) { return is_sound(memory); }) &&
          text.bounds.steps.size() <= kMostBounds && text.bounds.claims.size() <= kMostBounds &&
+         is_sound(text.bounds.passed) &&
          std::ranges::all_of(text.bounds.constants,
                              [&](std::uint32_t row) { return row < text.variables.size(); }) &&
          std::ranges::all_of(forms.work, [&](const injector::Work& work) {

@@ -11,6 +11,8 @@
 #include <span>
 #include <vector>
 
+#include "injector/fence/fence_table.h"
+
 namespace slate::injector {
 
 /// Ends the name of the copy of a kernel that has no checks for what its bounds show.
@@ -72,12 +74,31 @@ struct BoundClaim {
   bool operator==(const BoundClaim&) const = default;
 };
 
+/// How many elements a pointer among the parameters has up to the end of the main extent. 0: it
+/// does not lead there, or is misaligned. A few of the last ones may be left out. Or the least of
+/// several such limits.
+struct PassedLimit {
+  std::vector<std::uint32_t> least_of{};  // numbers of earlier limits; empty: it is a pointer's
+  std::uint32_t parameter = 0;            // byte of the pointer among the parameters
+  std::int64_t offset = 0;                // bytes from the pointer to the first element
+  std::uint32_t shift = 0;                // binary logarithm of an element's bytes
+  bool is_signed = false;                 // whether indices are signed
+  std::uint32_t mask = 0;                 // last bits of the pointer that must be 0
+};
+
+/// What a launch of a bounded copy passes behind the kernel's own parameters: 32 bits a limit.
+struct PassedLimits {
+  std::uint32_t at = 0;  // byte among the parameters, a multiple of 4
+  std::vector<PassedLimit> limits{};
+};
+
 struct AccessBounds {
   std::vector<BoundStep> steps;
   std::vector<BoundClaim> claims;  // none: no access needs fewer checks
   /// Rows of the table of variables, rising: constants of which the copy has its own
   /// (own_constants.h). What is in them has to be what is in the program's.
   std::vector<std::uint32_t> constants{};
+  PassedLimits passed{};
 };
 
 /// What the host knows of a launch.
@@ -93,5 +114,11 @@ struct LaunchValues {
 
 /// Whether all claims hold. Of bounds that contradict themselves none does.
 bool hold(const AccessBounds& bounds, const LaunchValues& launch);
+
+/// The most that the limit of signed indices is: no neighbour of an index below it wraps.
+inline constexpr std::uint32_t kMostSigned = 0x7fffffff - static_cast<std::uint32_t>(kFenceSlack);
+/// The parameters with which the copy is launched. `buffer`: where they are if there are limits.
+std::span<const std::byte> passed_parameters(const PassedLimits& passed, const LaunchValues& launch,
+                                             std::vector<std::byte>& buffer);
 
 }  // namespace slate::injector

@@ -23,7 +23,6 @@ constexpr std::size_t kRowBytes = 16;           // of kAccessTable
 constexpr std::uint32_t kAlignShift = 8;        // of the alignment less 1 in a row's flags
 constexpr std::uint64_t kWorkerWordBytes = 64;  // of __slate_s
 /// Most elements of signed indices.
-constexpr std::uint32_t kMostSigned = 0x7fffffff - static_cast<std::uint32_t>(kFenceSlack);
 
 std::uint32_t flags_of(const CheckedAccess& access) {
   return (access.align - 1) << kAlignShift | (access.writes ? kFenceWrites : 0);
@@ -112,6 +111,11 @@ std::string CheckText::look_at_parameters(const Plan& plan) {
   return code;
 }
 
+std::string CheckText::passed_limit(std::uint32_t number) {
+  return filled("\n\tld.param.u32 {}, [{}+{}];\n\t", limit_register(number), kPassedLimits,
+                sizeof(std::uint32_t) * number);
+}
+
 std::string CheckText::limit(const ElementLimit& limit, std::uint32_t number) {
   const std::string result = limit_register(number);
   if (!limit.least_of.empty()) {
@@ -126,13 +130,9 @@ std::string CheckText::limit(const ElementLimit& limit, std::uint32_t number) {
   if (limit.mask != 0)
     code += filled("\tcvt.u32.u64 ~fd, ~fo;\n\tand.b32 ~fd, ~fd, {};\n", limit.mask);
   if (limit.offset != 0) code += filled("\tadd.s64 ~fo, ~fo, {};\n", limit.offset);
-  if (!limit.is_claimed) {
-    code += filled("\tld.const.u64 ~fl, [{}+{}];\n\tsetp.lt.u64 ~fr, ~fo, ~fl;\n", kFenceConstants,
-                   offsetof(FenceConstants, low));
-    if (limit.mask != 0) code += filled("\tsetp.ne.or.u32 ~fr, ~fd, 0, ~fr;\n");
-  } else if (limit.mask != 0) {
-    code += filled("\tsetp.ne.u32 ~fr, ~fd, 0;\n");
-  }
+  code += filled("\tld.const.u64 ~fl, [{}+{}];\n\tsetp.lt.u64 ~fr, ~fo, ~fl;\n", kFenceConstants,
+                 offsetof(FenceConstants, low));
+  if (limit.mask != 0) code += filled("\tsetp.ne.or.u32 ~fr, ~fd, 0, ~fr;\n");
   code += filled("\tld.const.u64 ~fl, [{}+{}];\n\tsub.u64 ~fl, ~fl, ~fo;\n", kFenceConstants,
                  offsetof(FenceConstants, end));
   // More than fit become the most that there are. Less than none become none: what the pointer
@@ -144,9 +144,7 @@ std::string CheckText::limit(const ElementLimit& limit, std::uint32_t number) {
       limit.shift, result, std::uint64_t{1} << limit.shift);
   // No neighbour of an index below it wraps.
   if (limit.is_signed) code += filled("\tmin.u32 {0}, {0}, {1};\n", result, kMostSigned);
-  if (!limit.is_claimed || limit.mask != 0)
-    code += filled("\tselp.b32 {0}, 0, {0}, ~fr;\n", result);
-  return code + "\t";
+  return code + filled("\tselp.b32 {0}, 0, {0}, ~fr;\n\t", result);
 }
 
 std::string CheckText::hoisted_register(std::uint32_t loop) {

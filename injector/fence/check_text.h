@@ -39,6 +39,8 @@ class CheckText {
   static std::string look_at_parameters(const Plan& plan);
   /// In front of the checks that look at it: sets the register of the limit.
   static std::string limit(const ElementLimit& limit, std::uint32_t number);
+  /// The same of a limit that the launch passes.
+  static std::string passed_limit(std::uint32_t number);
   std::string site(const Site& site);
   /// In front of a loop: sets the predicate that its sites look at.
   std::string hoisted(const HoistedChecks& checks) const;

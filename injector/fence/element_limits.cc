@@ -6,8 +6,7 @@
 
 namespace slate::injector {
 
-IndexCheck ElementLimits::add(const IndexedAddress& indexed, std::uint32_t mask,
-                              const std::function<bool()>& claims) {
+IndexCheck ElementLimits::add(const IndexedAddress& indexed, std::uint32_t mask) {
   const auto limit = std::ranges::find_if(limits_, [&](const ElementLimit& each) {
     return each.least_of.empty() &&
            each.pointer->parts[0].index == indexed.pointer->parts[0].index &&
@@ -29,8 +28,7 @@ IndexCheck ElementLimits::add(const IndexedAddress& indexed, std::uint32_t mask,
                        .offset = indexed.offset,
                        .shift = indexed.shift,
                        .is_signed = indexed.is_signed,
-                       .mask = mask,
-                       .is_claimed = claims()});
+                       .mask = mask});
     blocks_.push_back(ControlFlow::kNone);
   }
   return check;

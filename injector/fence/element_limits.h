@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <utility>
 #include <vector>
 
@@ -15,9 +14,7 @@
 
 namespace slate::injector {
 
-/// How many elements a pointer among the parameters has up to the end of the main extent. 0: it
-/// does not lead there, or is misaligned. A few of the last ones may be left out. Or the least of
-/// several such limits.
+/// A limit as PassedLimit, which the launch passes or the kernel computes.
 struct ElementLimit {
   std::vector<std::uint32_t> least_of;    // numbers of these limits; empty: it is a pointer's
   const ptx::Operand* pointer = nullptr;  // as in IndexedAddress
@@ -25,7 +22,6 @@ struct ElementLimit {
   std::uint32_t shift = 0;                // binary logarithm of an element's bytes
   bool is_signed = false;                 // whether indices are signed
   std::uint32_t mask = 0;                 // last bits of the pointer that must be 0
-  bool is_claimed = false;                // whether the bounds say that the pointer leads there
   std::uint32_t at = 0;                   // instruction in front of which it is computed
 };
 
@@ -48,10 +44,8 @@ class ElementLimits {
   ElementLimits(const ControlFlow& flow, const Addresses& addresses)
       : flow_(flow), addresses_(addresses) {}
 
-  /// `mask`: last bits of the pointer that must be 0. `claims()`: whether the bounds can say that
-  /// the pointer leads to the main extent; it is asked for a new limit.
-  IndexCheck add(const IndexedAddress& indexed, std::uint32_t mask,
-                 const std::function<bool()>& claims);
+  /// `mask`: last bits of the pointer that must be 0.
+  IndexCheck add(const IndexedAddress& indexed, std::uint32_t mask);
   /// The number of the least of several limits.
   std::uint32_t least(std::vector<std::uint32_t> limits);
   /// A check stands in front of the instruction.

@@ -359,9 +359,11 @@ class Fencer {
     std::ranges::copy(clearings_[index].edits, std::back_inserter(edits_));
     std::ranges::move(shuffles.edits, std::back_inserter(edits_));
     if (publishes) insert(behind_locals(function), "\n" + publish(function) + "\t");
+    const bool passes = !plan.bounds.passed.limits.empty();
+    if (passes) add_limits_parameter(function, plan.limits.size());
     for (std::uint32_t i = 0; i < plan.limits.size(); ++i)
       insert(function.instructions[plan.limits[i].at].span.begin,
-             CheckText::limit(plan.limits[i], i));
+             passes ? CheckText::passed_limit(i) : CheckText::limit(plan.limits[i], i));
     write_checks(function, plan, around, ending);
     if (!is_worker(function)) {
       for (ptx::Edit& edit : make_barriers_safe(module_, function, meetings))
@@ -371,6 +373,13 @@ class Fencer {
       insert(function.body.end - 1,
              "\tret;\n" + ending_text(ending.kind, function, index, !plan.sites.empty()));
     }
+  }
+
+  /// Requires: the function has parameters.
+  void add_limits_parameter(const ptx::Function& function, std::size_t limits) {
+    insert(function.parameters.back().span.end,
+           fmt::format(",\n\t.param .align 4 .b8 {}[{}]", kPassedLimits,
+                       sizeof(std::uint32_t) * limits));
   }
 
   Ending ending_of(std::uint32_t index) const {

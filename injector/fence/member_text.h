@@ -20,6 +20,8 @@ namespace slate::injector {
 
 inline constexpr std::string_view kFenceConstants = "__slate_fence";
 inline constexpr std::string_view kAccessTable = "__slate_accesses";
+/// Parameter of a bounded copy, behind the kernel's own: the limits that the launch passes.
+inline constexpr std::string_view kPassedLimits = "__slate_limits";
 /// In shared memory, where functions are called: generic address of the worker's parameters or 0
 /// (u64), shared address of its words or all ones (u32), address and bytes of the kernel's local
 /// memory (u64 each).

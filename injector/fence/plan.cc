@@ -176,6 +176,7 @@ class Planner {
     if (finder_) {
       clear_shared();
       plan_.bounds = finder_->bounds(std::move(claims_));
+      pass_limits();
     }
     return std::move(plan_);
   }
@@ -189,6 +190,7 @@ class Planner {
   static void serve_neighbours(Site& site);
   void join_limits(Site& site);
   void place_limits(const Loops& loops);
+  void pass_limits();
   bool claim_all(const std::vector<BoundClaim>& wanted);
   bool claim_alignment(const Operand& parameter, std::uint32_t mask);
   void hoist(const Loops& loops);
@@ -501,12 +503,12 @@ void Planner::choose_index(Member& member) {
   std::uint32_t mask = followed_mask(member);
   if (mask != 0 && claim_alignment(*indexed.pointer, mask)) mask = 0;
   follow_nothing(member);
-  // So far from the end that the limit is no negative number.
-  const auto leads_there = [&] {
-    return finder_ && claim_all({{.step = finder_->parameter(*indexed.pointer, indexed.offset),
-                                  .bytes = static_cast<std::uint32_t>(kFenceSlack)}});
-  };
-  member.index = limits_.add(indexed, mask, leads_there);
+  // Launches whose pointer leads elsewhere may have a copy of their own.
+  if (finder_) {
+    claim_all({{.step = finder_->parameter(*indexed.pointer, indexed.offset),
+                .bytes = static_cast<std::uint32_t>(kFenceSlack)}});
+  }
+  member.index = limits_.add(indexed, mask);
   ++plan_.counts.indexed;
 }
 
@@ -573,6 +575,25 @@ void Planner::place_limits(const Loops& loops) {
   limits_.place(function_, loops);
   plan_.limits = limits_.take_limits();
   plan_.copies = limits_.take_copies();
+}
+
+/// Has launches of a bounded copy pass the limits, if there is room behind the parameters.
+void Planner::pass_limits() {
+  constexpr std::uint64_t kMostParameterBytes = 4096;
+  constexpr std::uint64_t kBytes = sizeof(std::uint32_t);
+  const std::uint64_t at = (ParameterLayout(function_).bytes() + kBytes - 1) / kBytes * kBytes;
+  if (at + kBytes * plan_.limits.size() > kMostParameterBytes) return;
+  PassedLimits& passed = plan_.bounds.passed;
+  passed.at = static_cast<std::uint32_t>(at);
+  for (const ElementLimit& limit : plan_.limits) {
+    passed.limits.push_back(
+        {.least_of = limit.least_of,
+         .parameter = limit.pointer != nullptr ? finder_->parameter_at(*limit.pointer) : 0,
+         .offset = limit.offset,
+         .shift = limit.shift,
+         .is_signed = limit.is_signed,
+         .mask = limit.mask});
+  }
 }
 
 /// Of bases that do not change in a loop, to the front of the outermost such loop. There the fast

@@ -57,17 +57,17 @@ Result<void> LaunchCommands::on(const Call<CommandType::kLaunch>& call) {
       if (!ordered) return context_.checked(ordered);
     }
   }
-  const auto code = function_for(call, kernel);
+  const auto code = code_for(call, kernel);
   if (!code) return context_.checked(std::unexpected(code.error()));
   // Behind what is filled in front of the launch.
   context_.fence.constants().note_launch(
       call.tail, [&] { return code_.modules().may_write_constants(kernel); });
   const device::LaunchSpec spec{
-      .function = *code,
+      .function = code->function,
       .grid = grid,
       .block = block,
       .dynamic_shared_bytes = call.body.dynamic_shared_bytes,
-      .parameters = call.tail,
+      .parameters = code->parameters,
       .arena = memory_.manager().arena(),
       .cooperative = (call.body.flags & ipc::kLaunchCooperative) != 0,
       .overlaps = (call.body.flags & ipc::kLaunchOverlaps) != 0,
@@ -102,16 +102,19 @@ injector::LaunchValues LaunchCommands::values_of(const Call<CommandType::kLaunch
 
 /// What a kernel runs as natively: behind the fence a bounded copy where the launch keeps to one's
 /// bounds.
-Result<device::Function> LaunchCommands::function_for(const Call<CommandType::kLaunch>& call,
+Result<LaunchCommands::Code> LaunchCommands::code_for(const Call<CommandType::kLaunch>& call,
                                                       FunctionRecord& kernel) {
+  const Code plain{.function = kernel.function, .parameters = call.tail};
   if (!kernel.is_fenced) {
     const auto filled = fill_bank(kernel, *call.stream);
-    return filled ? Result<device::Function>(kernel.function) : std::unexpected(filled.error());
+    return filled ? Result<Code>(plain) : std::unexpected(filled.error());
   }
-  const auto copy = bounded_copy_for(call, kernel);
+  const injector::LaunchValues launch = values_of(call, context_.fence.main_extent());
+  const auto copy = bounded_copy_for(call, kernel, launch);
   if (!copy) return std::unexpected(copy.error());
   context_.fence.count_launch(*copy != nullptr);
-  return *copy != nullptr ? (*copy)->function() : kernel.function;
+  if (*copy == nullptr) return plain;
+  return Code{.function = (*copy)->function(), .parameters = (*copy)->parameters(launch)};
 }
 
 /// Makes the constants that the kernel reads from its bank the program's for the next launch on
@@ -124,9 +127,9 @@ Result<void> LaunchCommands::fill_bank(const FunctionRecord& kernel, LogicalStre
 }
 
 /// Null: none serves the launch.
-Result<const BoundedCopy*> LaunchCommands::bounded_copy_for(const Call<CommandType::kLaunch>& call,
-                                                            FunctionRecord& kernel) {
-  const injector::LaunchValues launch = values_of(call, context_.fence.main_extent());
+Result<BoundedCopy*> LaunchCommands::bounded_copy_for(const Call<CommandType::kLaunch>& call,
+                                                      FunctionRecord& kernel,
+                                                      const injector::LaunchValues& launch) {
   const auto found =
       std::ranges::find_if(kernel.bounded, [&](const auto& each) { return each->serves(launch); });
   if (found == kernel.bounded.end()) {
@@ -134,7 +137,7 @@ Result<const BoundedCopy*> LaunchCommands::bounded_copy_for(const Call<CommandTy
     return nullptr;
   }
   std::rotate(kernel.bounded.begin(), found, found + 1);
-  const BoundedCopy& copy = *kernel.bounded.front();
+  BoundedCopy& copy = *kernel.bounded.front();
   if (OwnConstantSet* const constants = copy.constants()) {
     const auto are_current = bring_up_to_date(*constants, *call.stream);
     if (!are_current) return std::unexpected(are_current.error());

@@ -39,10 +39,15 @@ class LaunchCommands {
                                  FunctionRecord& kernel);
   static injector::LaunchValues values_of(const Call<ipc::CommandType::kLaunch>& call,
                                           device::AddressRange extent);
-  Result<device::Function> function_for(const Call<ipc::CommandType::kLaunch>& call,
-                                        FunctionRecord& kernel);
-  Result<const BoundedCopy*> bounded_copy_for(const Call<ipc::CommandType::kLaunch>& call,
-                                              FunctionRecord& kernel);
+  /// What a launch runs, and with which parameters, until the kernel's next launch.
+  struct Code {
+    device::Function function{};
+    std::span<const std::byte> parameters{};
+  };
+  Result<Code> code_for(const Call<ipc::CommandType::kLaunch>& call, FunctionRecord& kernel);
+  Result<BoundedCopy*> bounded_copy_for(const Call<ipc::CommandType::kLaunch>& call,
+                                        FunctionRecord& kernel,
+                                        const injector::LaunchValues& launch);
   Result<void> fill_bank(const FunctionRecord& kernel, LogicalStream& stream) const;
   Result<void> fill(OwnConstantSet& constants, LogicalStream& stream, bool lasts) const;
   Result<bool> bring_up_to_date(OwnConstantSet& constants, LogicalStream& stream) const;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstring>
 
 namespace slate::daemon {
 namespace {
@@ -61,6 +62,21 @@ TEST_F(BoundedCopyTest, AnswersTheSameHoweverManyLaunchesCameBetween) {
   for (int round = 0; round < 3; ++round) {
     for (std::uint64_t i = 0; i < 5'000; ++i)
       ASSERT_EQ(serves(kLow + i, 10), i <= 90) << "launch " << i << " of round " << round;
+  }
+}
+
+TEST(BoundedCopyLimitsTest, ArePassedBehindTheLaunchsOwnParameters) {
+  BoundedCopy copy(device::Function{1},
+                   {.steps = {}, .claims = {}, .passed = {.at = 8, .limits = {{.shift = 2}}}});
+  for (const std::uint64_t elements : {1000u, 10u}) {
+    const std::array<std::uint64_t, 1> pointer = {kLow};
+    const auto all = copy.parameters({.parameters = std::as_bytes(std::span(pointer)),
+                                      .low = kLow,
+                                      .bytes = 4 * elements + injector::kFenceSlack});
+    ASSERT_EQ(all.size(), 12u);
+    std::uint32_t limit = 0;
+    std::memcpy(&limit, &all[8], sizeof(limit));
+    EXPECT_EQ(limit, elements);
   }
 }
 

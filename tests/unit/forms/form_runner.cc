@@ -414,7 +414,19 @@ std::optional<FormRunner::Prepared> FormRunner::prepare_bounded(const KernelCase
   if (bounds == bounds_.end()) return std::nullopt;
   Prepared prepared = prepare(kernel, copy);
   if (!injector::hold(bounds->second, values_of(prepared))) return std::nullopt;
+  pass_limits(prepared, bounds->second, main_extent());
   return prepared;
+}
+
+/// The limits as they are where the main extent is `extent`.
+void FormRunner::pass_limits(Prepared& prepared, const injector::AccessBounds& bounds,
+                             device::AddressRange extent) const {
+  injector::LaunchValues launch = values_of(prepared);
+  launch.low = extent.base;
+  launch.bytes = extent.bytes;
+  std::vector<std::byte> buffer;
+  if (!injector::passed_parameters(bounds.passed, launch, buffer).empty() && !buffer.empty())
+    prepared.parameters = std::move(buffer);
 }
 
 std::optional<Outcome> FormRunner::run_bounded(const KernelCase& kernel) {
@@ -446,8 +458,10 @@ bool FormRunner::run_bounded_tightly(const KernelCase& kernel) {
   // Textures belong to the whole arena.
   if (!prepared || !textures_.empty()) return false;
   device::LaunchSpec& spec = prepared->launch.spec;
-  tight_ = tight(bounds_.at(kernel.entry + injector::kBoundedSuffix), values_of(*prepared));
+  const injector::AccessBounds& bounds = bounds_.at(kernel.entry + injector::kBoundedSuffix);
+  tight_ = tight(bounds, values_of(*prepared));
   make_fence();
+  pass_limits(*prepared, bounds, *tight_);
   spec.parameters = prepared->parameters;
   spec.arena = {};
   spec.control = *tight_;  // which need not be whole chunks, as an arena does

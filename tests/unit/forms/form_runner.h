@@ -167,6 +167,8 @@ class FormRunner {
   void destroy_textures();
   Prepared prepare(const KernelCase& kernel, const std::string& entry);
   std::optional<Prepared> prepare_bounded(const KernelCase& kernel);
+  void pass_limits(Prepared& prepared, const injector::AccessBounds& bounds,
+                   device::AddressRange extent) const;
   Outcome collect(const Prepared& prepared);
   void reset_globals();
   void set_constants(const KernelCase& kernel);

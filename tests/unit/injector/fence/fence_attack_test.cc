@@ -496,12 +496,13 @@ TEST_F(FenceAttackTargetTest, TheControlBlockIsOutOfReach) {
   }
 }
 
-/// The index is read, so that the copy compares it with the elements that the pointer has.
+/// The index is read, so that the copy compares it with the elements that the pointer has. There is
+/// no room behind the parameters, so it computes these itself.
 TEST_F(FenceAttackTargetTest, ABoundedCopyTouchesNothingThatWasTakenOutBeforeItBegan) {
   const std::string text = R"(.version 8.7
 .target sm_90
 .address_size 64
-.visible .entry kernel(.param .u64 words, .param .u64 indices)
+.visible .entry kernel(.param .u64 words, .param .u64 indices, .param .align 8 .b8 more[4080])
 {
 .reg .b32 %r<4>;
 .reg .b64 %rd<8>;
@@ -524,7 +525,8 @@ ret;
                           .grid = {1, 1, 1},
                           .block = {kThreads, 1, 1},
                           .arguments = {Argument::buffer(std::vector<std::uint32_t>(kThreads)),
-                                        Argument::buffer(indices)}};
+                                        Argument::buffer(indices),
+                                        Argument::value(std::array<std::byte, 4080>{})}};
   FormRunner runner(*device, text, 0, true, &kernel);
   ASSERT_TRUE(runner.run_bounded(kernel)) << "the copy is not for this launch";
   ASSERT_EQ(runner.take_record().state, FenceRecord::kFree) << "the index is in the main extent";
