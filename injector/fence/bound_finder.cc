@@ -122,8 +122,10 @@ BoundFinder::BoundFinder(const ptx::Function& function, const ControlFlow& flow,
       flow_(flow),
       registers_(registers),
       addresses_(addresses),
-      conditions_(function, flow, registers, addresses),
-      counters_(function, flow, registers, addresses),
+      writes_(function, flow, registers),
+      conditions_(function, flow, registers, addresses, writes_),
+      counters_(function, flow, registers, addresses, writes_),
+      drifts_(function, flow, registers, addresses, writes_),
       layout_(function),
       parameters_(small_parameters(function, layout_)),
       has_launch_(launch != nullptr),
@@ -266,7 +268,7 @@ BoundFinder::Value BoundFinder::of_register(std::uint32_t number, std::uint32_t 
                                             std::uint32_t at) {
   const bool is_once = addresses_.is_written_once(number);
   if (is_once && !addresses_.dominates(addresses_.definition(number), where)) return {};
-  if (!is_once) where = counters_.begin_of(number, where);
+  if (!is_once) where = writes_.begin_of(number, where);
   const std::uint32_t place = is_once ? conditions_.begin_of(flow_.block_of(at)) : where;
   const auto [known, is_new] = known_.try_emplace({number, place});
   // What is still being looked for is not known.
@@ -464,7 +466,7 @@ bool BoundFinder::counts(std::uint32_t number, const Limit& limit, std::uint32_t
   // A loop's comparison may read what the last turn has written.
   if (addresses_.is_written_once(number))
     return addresses_.dominates(addresses_.definition(number), limit.reader);
-  return addresses_.dominates(limit.reader, at) && counters_.is_unchanged(number, limit.reader, at);
+  return addresses_.dominates(limit.reader, at) && writes_.is_unchanged(number, limit.reader, at);
 }
 
 /// `counter`: the register's, if it is one. Then `step` is what it begins with, and only what was
@@ -667,22 +669,99 @@ BoundFinder::Value BoundFinder::counted(std::uint32_t number, const Counter& cou
   return value;
 }
 
-/// A register that several instructions write, or one under a predicate.
-BoundFinder::Value BoundFinder::of_changing(std::uint32_t number, std::uint32_t at) {
-  if (!counters_.is_surely_written(number, at)) return {};
-  const auto writes = counters_.reaching(number, at);
-  if (writes.size() == 1 && !function_.instructions[writes.front()].guard)
-    return made_by(writes.front(), writes.front());
-  if (const auto counter = counters_.find(number, at)) return counted(number, *counter, at);
+/// How many turns of the loop can have ended at `at`, by a counter that each of them changes.
+std::optional<std::uint32_t> BoundFinder::turns_of(std::uint32_t loop, std::uint32_t at) {
+  const Loops& loops = drifts_.loops();
+  const std::uint32_t tail = loops.tails(loop).front();
+  const std::uint32_t begin = flow_.blocks()[flow_.block_of(at)].first;
+  const ControlFlow::Block& code = flow_.blocks()[tail];
+  for (std::uint32_t i = code.first; i < code.end; ++i) {
+    const auto& operands = function_.instructions[i].operands;
+    const auto number = operands.empty() ? std::nullopt : registers_.of(operands[0]);
+    if (!number || registers_.is_predicate(*number) || addresses_.is_written_once(*number))
+      continue;
+    const auto counter = counters_.find(*number, begin);
+    if (!counter || flow_.block_of(counter->change) != tail ||
+        loops.contains(loop, flow_.block_of(counter->first))) {
+      continue;
+    }
+    const auto found = course(*number, *counter, begin);
+    if (!found) continue;
+    const std::uint32_t here = with_conditions(found->all, *number, begin, nullptr);
+    return add({.op = BoundOp::kTurns, .a = found->first, .b = here, .c = found->by});
+  }
+  return std::nullopt;
+}
+
+/// What instruction `write` has written, as instruction `at` finds it: with the conditions there,
+/// if no thread can have come to others since.
+BoundFinder::Value BoundFinder::begun_by(std::uint32_t write, std::uint32_t at) {
+  const bool is_last = addresses_.dominates(write, at) || !writes_.may_repeat(write);
+  return made_by(write, is_last ? at : write);
+}
+
+/// What the sums add if each is carried out up to `times` times.
+std::uint32_t BoundFinder::added(const std::vector<DriftSum>& sums, std::uint32_t times,
+                                 unsigned bits) {
+  std::uint32_t all = number(0);
+  for (const DriftSum& sum : sums) {
+    std::uint32_t by =
+        sum.by == nullptr ? number(sum.number) : read(step_of(*sum.by, sum.at, sum.at), bits, true);
+    if (sum.by != nullptr && sum.is_less)
+      by = add({.op = BoundOp::kSubtract, .a = number(0), .b = by});
+    // Where no thread comes to it, it adds nothing.
+    by = add({.op = BoundOp::kEither, .a = by, .b = number(0)});
+    all = add(
+        {.op = BoundOp::kAdd, .a = all, .b = add({.op = BoundOp::kMultiply, .a = by, .b = times})});
+  }
+  return all;
+}
+
+/// What a loop adds to a register on some of its ways.
+std::optional<BoundFinder::Value> BoundFinder::drifted(std::uint32_t number, std::uint32_t at) {
+  const auto drift = drifts_.find(number, at);
+  const auto many = drift ? turns_of(drift->loop, at) : std::nullopt;
+  if (!many) return std::nullopt;
+  std::vector<Value> begins;
+  if (drift->may_be_unset) begins.push_back({.step = this->number(0)});
+  for (const std::uint32_t write : drift->beginnings) begins.push_back(begun_by(write, at));
+  for (const std::uint32_t write : drift->restarts) begins.push_back(made_by(write, write));
+  const unsigned bits = 8 * registers_.bytes(number);
+  std::uint32_t way = added(drift->of_turns, *many, bits);
+  way = add({.op = BoundOp::kAdd, .a = way, .b = added(drift->of_present, this->number(1), bits)});
+  const auto value = any_of(begins);
+  return value ? std::optional(sum(*value, {.step = way})) : std::nullopt;
+}
+
+/// One of the values. Null: of none, or of addresses in several variables.
+std::optional<BoundFinder::Value> BoundFinder::any_of(const std::vector<Value>& values) {
   std::optional<Value> all;
-  for (const std::uint32_t write : writes) {
-    const Value value = made_by(write, write);
-    if (all && all->variable != value.variable) return {};
+  for (const Value& value : values) {
+    if (all && all->variable != value.variable) return std::nullopt;
     all = {
         .variable = value.variable,
         .step = all ? add({.op = BoundOp::kEither, .a = all->step, .b = value.step}) : value.step};
   }
-  return all.value_or(Value{});
+  return all;
+}
+
+/// A register that several instructions write, or one under a predicate. What no instruction has
+/// written is 0 behind the fence.
+BoundFinder::Value BoundFinder::of_changing(std::uint32_t number, std::uint32_t at) {
+  const bool is_written = writes_.is_surely_written(number, at);
+  const auto writes = writes_.reaching(number, at);
+  if (is_written && writes.size() == 1 && !function_.instructions[writes.front()].guard)
+    return made_by(writes.front(), writes.front());
+  const auto counter = is_written ? counters_.find(number, at) : std::nullopt;
+  if (counter) {
+    const Value value = counted(number, *counter, at);
+    if (value.step != kUnknown) return value;
+  }
+  if (const auto value = drifted(number, at)) return *value;
+  std::vector<Value> values;
+  if (!is_written) values.push_back({.step = this->number(0)});
+  for (const std::uint32_t write : writes) values.push_back(begun_by(write, at));
+  return any_of(values).value_or(Value{});
 }
 
 /// The step, for blocks that some thread comes to by what is known of the compared registers. Only

@@ -16,6 +16,7 @@
 #include "injector/fence/bound_values.h"
 #include "injector/fence/conditions.h"
 #include "injector/fence/counters.h"
+#include "injector/fence/drifts.h"
 
 namespace slate::injector {
 
@@ -96,6 +97,11 @@ class BoundFinder {
                                            std::uint32_t at);
   std::optional<std::uint32_t> tied(const Counter& counter, std::uint32_t other, std::uint32_t at);
   Value counted(std::uint32_t number, const Counter& counter, std::uint32_t at);
+  std::optional<std::uint32_t> turns_of(std::uint32_t loop, std::uint32_t at);
+  std::optional<Value> drifted(std::uint32_t number, std::uint32_t at);
+  Value begun_by(std::uint32_t write, std::uint32_t at);
+  std::optional<Value> any_of(const std::vector<Value>& values);
+  std::uint32_t added(const std::vector<DriftSum>& sums, std::uint32_t times, unsigned bits);
   bool may_be_narrow(std::uint32_t step) const {
     return many_.is_empty(step) || many_.is_narrow(step);
   }
@@ -105,8 +111,10 @@ class BoundFinder {
   const ControlFlow& flow_;
   const Registers& registers_;
   const Addresses& addresses_;
+  const RegisterWrites writes_;
   Conditions conditions_;
   const Counters counters_;
+  Drifts drifts_;
   const ParameterLayout layout_;
   // Of registers that are written once, by where their conditions begin; of others, by instruction.
   std::map<std::pair<std::uint32_t, std::uint32_t>, Value> known_;

@@ -89,7 +89,7 @@ const Instruction* Conditions::last_of(std::uint32_t block) const {
 
 /// Whether the only way into the block is one of two ways of a branch.
 bool Conditions::has_own(std::uint32_t block) const {
-  const auto& before = predecessors_[block];
+  const auto& before = writes_.predecessors(block);
   if (before.size() != 1) return false;
   const Instruction& last = *last_of(before.front());
   return last.guard && (last.opcode == "bra" || leaves(last));
@@ -108,7 +108,8 @@ const std::vector<Condition>& Conditions::in(std::uint32_t block) {
   const auto& dominators = addresses_.dominators();
   for (std::uint32_t b = block; known->size() < kMost;) {
     if (has_own(b)) {
-      for (const Condition& each : between(predecessors_[b].front(), b)) known->push_back(each);
+      for (const Condition& each : between(writes_.predecessors(b).front(), b))
+        known->push_back(each);
     }
     if (dominators[b] == kNoDominator) break;
     b = dominators[b];
@@ -136,12 +137,35 @@ std::vector<Condition> Conditions::between(std::uint32_t block, std::uint32_t ne
   return found;
 }
 
+/// The instruction that has made the predicate what it is at `at`. Where that is not on every way
+/// there, the predicate is true by the only write that does not make it false. No thread carries
+/// that out again: what it has read is still so.
+std::optional<std::uint32_t> Conditions::maker(std::uint32_t predicate, bool is_true,
+                                               std::uint32_t at) const {
+  if (addresses_.is_written_once(predicate) &&
+      addresses_.dominates(addresses_.definition(predicate), at)) {
+    return addresses_.definition(predicate);
+  }
+  std::optional<std::uint32_t> made;
+  for (const std::uint32_t write : writes_.of(predicate)) {
+    const Instruction& instruction = function_.instructions[write];
+    const bool is_false = instruction.opcode == "mov" && instruction.operands.size() == 2 &&
+                          instruction.operands[1].kind == Operand::Kind::kInteger &&
+                          instruction.operands[1].integer == 0;
+    if (is_false) continue;
+    if (made || instruction.guard || writes_.may_repeat(write)) return std::nullopt;
+    made = write;
+  }
+  return is_true ? made : std::nullopt;
+}
+
 void Conditions::add(const Operand& predicate, bool is_true, std::uint32_t at,
                      std::vector<Condition>& found, int depth) const {
   const auto number = registers_.of(predicate);
-  if (depth > kMostDepth || !number || !addresses_.is_written_once(*number)) return;
-  const std::uint32_t made = addresses_.definition(*number);
-  if (!addresses_.dominates(made, at)) return;
+  if (depth > kMostDepth || !number) return;
+  const auto maker = this->maker(*number, is_true, at);
+  if (!maker) return;
+  const std::uint32_t made = *maker;
   const Instruction& instruction = function_.instructions[made];
   const auto& operands = instruction.operands;
   const auto also = [&](const Operand& operand, bool its_value) {

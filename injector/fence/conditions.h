@@ -1,6 +1,6 @@
 // Conditions: the comparisons of integers that surely hold while a block of code runs, as every way
-// there has taken the branch that they decide. Only predicates that are written once count. Queries
-// are kept. Requires: the arguments outlive it. Thread: one.
+// there has taken the branch that they decide. Queries are kept. Requires: the arguments outlive
+// it. Registers that are read before they are written are 0, as behind the fence. Thread: one.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "injector/fence/addresses.h"
+#include "injector/fence/register_writes.h"
 
 namespace slate::injector {
 
@@ -33,12 +34,12 @@ struct Limit {
 class Conditions {
  public:
   Conditions(const ptx::Function& function, const ControlFlow& flow, const Registers& registers,
-             const Addresses& addresses)
+             const Addresses& addresses, const RegisterWrites& writes)
       : function_(function),
         flow_(flow),
         registers_(registers),
         addresses_(addresses),
-        predecessors_(flow.predecessors()),
+        writes_(writes),
         known_(flow.blocks().size()) {}
 
   /// The conditions that hold in the block, the nearest first.
@@ -57,6 +58,7 @@ class Conditions {
 
   const ptx::Instruction* last_of(std::uint32_t block) const;
   bool has_own(std::uint32_t block) const;
+  std::optional<std::uint32_t> maker(std::uint32_t predicate, bool is_true, std::uint32_t at) const;
   void add(const ptx::Operand& predicate, bool is_true, std::uint32_t at,
            std::vector<Condition>& found, int depth) const;
   void add_comparison(std::uint32_t comparison, std::uint32_t number, bool is_true,
@@ -70,8 +72,8 @@ class Conditions {
   const ControlFlow& flow_;
   const Registers& registers_;
   const Addresses& addresses_;
-  const std::vector<std::vector<std::uint32_t>> predecessors_;  // by block
-  std::vector<std::optional<std::vector<Condition>>> known_;    // by block
+  const RegisterWrites& writes_;
+  std::vector<std::optional<std::vector<Condition>>> known_;  // by block
 };
 
 }  // namespace slate::injector

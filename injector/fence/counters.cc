@@ -1,7 +1,6 @@
 #include "injector/fence/counters.h"
 
 #include <algorithm>
-#include <iterator>
 
 namespace slate::injector {
 namespace {
@@ -37,20 +36,6 @@ bool leads(const ControlFlow& flow, std::uint32_t from, std::uint32_t to, std::u
 
 }  // namespace
 
-Counters::Counters(const ptx::Function& function, const ControlFlow& flow,
-                   const Registers& registers, const Addresses& addresses)
-    : function_(function),
-      flow_(flow),
-      registers_(registers),
-      addresses_(addresses),
-      predecessors_(flow.predecessors()),
-      writes_(registers.count()) {
-  for (std::uint32_t i = 0; i < function.instructions.size(); ++i) {
-    registers.for_each_write(function.instructions[i],
-                             [&](std::uint32_t r) { writes_[r].push_back(i); });
-  }
-}
-
 /// Whether instruction `at` reads the register by the operand, or a copy that is as the register is
 /// then.
 bool Counters::is_register(const Operand& operand, std::uint32_t number, std::uint32_t at) const {
@@ -63,7 +48,7 @@ bool Counters::is_register(const Operand& operand, std::uint32_t number, std::ui
   return instruction.opcode == "mov" && is_plain(instruction, registers_.bytes(number)) &&
          instruction.operands.size() == 2 && !instruction.operands[1].negated &&
          registers_.of(instruction.operands[1]) == number && addresses_.dominates(copy, at) &&
-         is_unchanged(number, copy, at);
+         writes_.is_unchanged(number, copy, at);
 }
 
 /// The addition to the register, if the instruction is one, by way of others perhaps.
@@ -94,8 +79,8 @@ std::optional<Counter> Counters::added_by(std::uint32_t number, std::uint32_t ad
     if (!source) return std::nullopt;
     if (*source != number && is_register(*more->to, number, reader)) source = number;
     if (*source == number)
-      return reader == added || is_unchanged(number, reader, added) ? std::optional(counter)
-                                                                    : std::nullopt;
+      return reader == added || writes_.is_unchanged(number, reader, added) ? std::optional(counter)
+                                                                            : std::nullopt;
     if (!addresses_.is_written_once(*source)) return std::nullopt;
     const std::uint32_t definition = addresses_.definition(*source);
     if (!addresses_.dominates(definition, reader) ||
@@ -139,7 +124,7 @@ std::optional<Counter> Counters::find_shifted(std::uint32_t number, std::uint32_
 /// What others write does not come to `at`, nor to the change.
 std::optional<Counter> Counters::find_by(std::uint32_t number, std::uint32_t at,
                                          Change its_change) const {
-  const auto writes = reaching(number, at);
+  const auto writes = writes_.reaching(number, at);
   if (writes.size() != 2) return std::nullopt;
   for (const bool is_swapped : {false, true}) {
     const std::uint32_t first = writes[is_swapped ? 1 : 0], change = writes[is_swapped ? 0 : 1];
@@ -161,7 +146,7 @@ std::optional<Counter> Counters::find_by(std::uint32_t number, std::uint32_t at,
     }
     auto counter = (this->*its_change)(number, added);
     if (!counter) continue;
-    const auto before = reaching(number, added);
+    const auto before = writes_.reaching(number, added);
     const bool is_closed = std::ranges::all_of(
         before, [&](std::uint32_t write) { return write == first || write == change; });
     if (!is_closed) continue;
@@ -203,65 +188,6 @@ bool Counters::is_in_front(const Counter& counter, std::uint32_t comparison) con
   const std::uint32_t first = flow_.block_of(counter.first);
   return addresses_.dominates(counter.first, comparison) &&
          (compared == first || !leads(flow_, flow_.block_of(counter.change), compared, first));
-}
-
-template <typename Stop>
-void Counters::walk_back(std::uint32_t at, const Stop& stop) const {
-  std::vector<bool> seen(flow_.blocks().size(), false);
-  std::vector<std::uint32_t> waiting;
-  const auto walk = [&](std::uint32_t block, std::uint32_t end) {
-    for (std::uint32_t i = end; i-- > flow_.blocks()[block].first;) {
-      if (stop(i)) return;
-    }
-    for (const std::uint32_t before : predecessors_[block]) {
-      if (!seen[before]) waiting.push_back(before);
-      seen[before] = true;
-    }
-  };
-  walk(flow_.block_of(at), at);
-  while (!waiting.empty()) {
-    const std::uint32_t block = waiting.back();
-    waiting.pop_back();
-    walk(block, flow_.blocks()[block].end);
-  }
-}
-
-std::vector<std::uint32_t> Counters::reaching(std::uint32_t number, std::uint32_t at) const {
-  std::vector<std::uint32_t> found;
-  walk_back(at, [&](std::uint32_t i) {
-    if (!std::ranges::binary_search(writes_[number], i)) return false;
-    if (std::ranges::find(found, i) == found.end()) found.push_back(i);
-    return !function_.instructions[i].guard;
-  });
-  return found;
-}
-
-std::uint32_t Counters::begin_of(std::uint32_t number, std::uint32_t at) const {
-  const std::uint32_t first = flow_.blocks()[flow_.block_of(at)].first;
-  const auto& writes = writes_[number];
-  const auto next = std::ranges::lower_bound(writes, at);
-  return next == writes.begin() || *std::prev(next) < first ? first : *std::prev(next) + 1;
-}
-
-bool Counters::is_unchanged(std::uint32_t number, std::uint32_t from, std::uint32_t at) const {
-  bool is_written = false;
-  walk_back(at, [&](std::uint32_t i) {
-    if (i == from) return true;
-    is_written |= std::ranges::binary_search(writes_[number], i);
-    return false;
-  });
-  return !is_written;
-}
-
-bool Counters::is_surely_written(std::uint32_t number, std::uint32_t at) const {
-  bool is_written = at != 0;
-  walk_back(at, [&](std::uint32_t i) {
-    const bool writes = std::ranges::binary_search(writes_[number], i);
-    if (writes && !function_.instructions[i].guard) return true;
-    is_written &= i != 0;  // the function begins there
-    return false;
-  });
-  return is_written;
 }
 
 }  // namespace slate::injector

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "injector/fence/addresses.h"
+#include "injector/fence/register_writes.h"
 
 namespace slate::injector {
 
@@ -23,7 +23,12 @@ struct Counter {
 class Counters {
  public:
   Counters(const ptx::Function& function, const ControlFlow& flow, const Registers& registers,
-           const Addresses& addresses);
+           const Addresses& addresses, const RegisterWrites& writes)
+      : function_(function),
+        flow_(flow),
+        registers_(registers),
+        addresses_(addresses),
+        writes_(writes) {}
 
   /// The register as a counter, if at `at` it is one.
   std::optional<Counter> find(std::uint32_t number, std::uint32_t at) const;
@@ -38,15 +43,6 @@ class Counters {
   bool have_same_turns(const Counter& one, const Counter& other) const;
   /// Whether the comparison comes behind what sets the counter, and in front of every change.
   bool is_in_front(const Counter& counter, std::uint32_t comparison) const;
-  /// The writes of the register that may be the last one before instruction `at`.
-  std::vector<std::uint32_t> reaching(std::uint32_t number, std::uint32_t at) const;
-  /// Where in the block of instruction `at` the register gets the number that it has at `at`.
-  std::uint32_t begin_of(std::uint32_t number, std::uint32_t at) const;
-  /// Whether the register at `at` is what it was at instruction `from` when that was last carried
-  /// out. Requires: `from` dominates `at`.
-  bool is_unchanged(std::uint32_t number, std::uint32_t from, std::uint32_t at) const;
-  /// Whether the register was written on every way to instruction `at`.
-  bool is_surely_written(std::uint32_t number, std::uint32_t at) const;
 
  private:
   std::optional<Counter> added_by(std::uint32_t number, std::uint32_t added) const;
@@ -54,16 +50,12 @@ class Counters {
   std::optional<Counter> shifted_by(std::uint32_t number, std::uint32_t shift) const;
   using Change = std::optional<Counter> (Counters::*)(std::uint32_t, std::uint32_t) const;
   std::optional<Counter> find_by(std::uint32_t number, std::uint32_t at, Change change) const;
-  /// Goes backwards from `at` on every way, until `stop` says of an instruction that it ends there.
-  template <typename Stop>
-  void walk_back(std::uint32_t at, const Stop& stop) const;
 
   const ptx::Function& function_;
   const ControlFlow& flow_;
   const Registers& registers_;
   const Addresses& addresses_;
-  const std::vector<std::vector<std::uint32_t>> predecessors_;  // by block
-  std::vector<std::vector<std::uint32_t>> writes_;              // by register
+  const RegisterWrites& writes_;
 };
 
 }  // namespace slate::injector

@@ -296,13 +296,110 @@ TEST(AccessBoundsTest, TheFirstTurnCountsWhereNoThreadComesToTheGrowth) {
   EXPECT_FALSE(bounded.hold({.n = kBytes / 4}));
 }
 
-TEST(AccessBoundsTest, ARegisterThatMayNotHaveBeenWrittenIsNotKnown) {
+TEST(AccessBoundsTest, ARegisterThatMayNotHaveBeenWrittenIs0Then) {
   const std::string narrow = "setp.lt.s32 %p1, %r5, 3;\n";
-  const Bounded guarded(narrow + "@%p1 mov.u32 %r10, 5;\n" + element("%r10"));
-  EXPECT_EQ(guarded.verdict.counts.bounded, 0u);
-  const Bounded passed_by(narrow + "@%p1 bra NEXT;\nmov.u32 %r10, 5;\nNEXT:\n" + element("%r10") +
-                          "mov.u32 %r10, 6;\n");
-  EXPECT_EQ(passed_by.verdict.counts.bounded, 0u);
+  const auto expect_up_to_5 = [](const std::string& text) {
+    const Bounded kernel(text);
+    EXPECT_EQ(kernel.verdict.counts.bounded, 1u);
+    EXPECT_TRUE(kernel.hold({.p = kLow + kBytes - 24}));
+    EXPECT_FALSE(kernel.hold({.p = kLow + kBytes - 20}));
+    EXPECT_FALSE(kernel.hold({.p = kLow - 4})) << "where it is 0";
+  };
+  expect_up_to_5(narrow + "@%p1 mov.u32 %r10, 5;\n" + element("%r10"));
+  expect_up_to_5(narrow + "@%p1 bra NEXT;\nmov.u32 %r10, 5;\nNEXT:\n" + element("%r10") +
+                 "mov.u32 %r10, 6;\n");
+}
+
+TEST(AccessBoundsTest, WhatAnEarlierTurnHasLeftDoesNotKeepToTheConditionsOfThisOne) {
+  const auto in_loop = [](const std::string& text) {
+    return Bounded(
+               "mov.u32 %r10, 0;\nmov.u32 %r12, 0;\nLOOP:\nld.global.u32 %r11, [%rd2];\n"
+               "setp.lt.u32 %p2, %r11, 100;\nsetp.gt.s32 %p3, %r12, 0;\n" +
+               text +
+               "NEXT:\nadd.s32 %r12, %r12, 1;\nsetp.lt.s32 %p5, %r12, %r2;\n@%p5 bra LOOP;\n")
+        .verdict.counts.bounded;
+  };
+  // The number of the first turn, where that of a later one is small.
+  EXPECT_EQ(
+      in_loop("@%p3 bra SKIP;\nmov.u32 %r10, %r11;\nSKIP:\n@!%p2 bra NEXT;\n" + element("%r10")),
+      1u)
+      << "the load";
+  // The number of a later turn, where that of the first one was small.
+  EXPECT_EQ(in_loop("@%p3 bra SKIP;\nand.pred %p4, %p2, %p2;\nSKIP:\n@!%p4 bra NEXT;\n" +
+                    element("%r11")),
+            1u)
+      << "the load";
+}
+
+/// A loop of m turns. In each, threads below n add twice to an index, in two registers in turn.
+struct Marching {
+  std::string first = "mov.u32 %r10, %r7;\n";
+  std::string half = "";  // behind the first sum
+  std::string end = "";   // of a turn
+
+  Bounded kernel() const {
+    return Bounded("setp.ge.s32 %p1, %r7, %r1;\n" + first +
+                   "mov.u32 %r12, 0;\nLOOP:\nmov.u32 %r11, %r10;\n@%p1 bra HALF;\n"
+                   "add.s32 %r11, %r10, %r1;\nHALF:\n" +
+                   half + "mov.u32 %r10, %r11;\n@%p1 bra END;\nadd.s32 %r10, %r11, %r1;\n" +
+                   element("%r11") + "END:\n" + end +
+                   "add.s32 %r12, %r12, 1;\nsetp.lt.s32 %p2, %r12, %r2;\n@%p2 bra LOOP;\n");
+  }
+};
+
+TEST(AccessBoundsTest, WhatALoopAddsOnSomeOfItsWaysIsBounded) {
+  // The last access is to element n - 1 + (2 m - 1) n.
+  const Bounded kernel = Marching().kernel();
+  EXPECT_EQ(kernel.verdict.counts.bounded, 1u);
+  EXPECT_TRUE(kernel.hold({.n = 1000, .m = 64, .p = kLow + kBytes - 4 * 128'000}));
+  EXPECT_FALSE(kernel.hold({.n = 1000, .m = 64, .p = kLow + kBytes - 4 * 127'999}));
+  EXPECT_TRUE(kernel.hold({.n = 1000, .m = 1, .p = kLow + kBytes - 4 * 2000}));
+  EXPECT_FALSE(kernel.hold({.n = 1000, .m = 1, .p = kLow + kBytes - 4 * 1999}));
+}
+
+TEST(AccessBoundsTest, AnythingElseInSuchALoopIsABeginning) {
+  const Bounded again =
+      Marching{.end = "setp.eq.s32 %p3, %r12, 3;\n@%p3 mov.u32 %r10, 5000;\n"}.kernel();
+  EXPECT_EQ(again.verdict.counts.bounded, 1u);
+  EXPECT_FALSE(again.hold({.n = 1000, .m = 64, .p = kLow + kBytes - 4 * 128'000}));
+  EXPECT_TRUE(again.hold({.n = 1000, .m = 64, .p = kLow + kBytes - 4 * 132'001}));
+  const Bounded loaded = Marching{.end = "@%p2 ld.global.u32 %r10, [%rd2];\n"}.kernel();
+  EXPECT_EQ(loaded.verdict.counts.bounded, 1u) << "the load itself";
+}
+
+TEST(AccessBoundsTest, SumsThatATurnMayRepeatAreNotBounded) {
+  const std::string inner =
+      "INNER:\nadd.s32 %r10, %r10, 1;\nadd.s32 %r13, %r13, 1;\n"
+      "setp.lt.s32 %p3, %r13, %r1;\n@%p3 bra INNER;\n";
+  EXPECT_EQ((Marching{.end = inner}.kernel().verdict.counts.bounded), 0u);
+  EXPECT_EQ((Marching{.end = "@%p1 bra LOOP;\n"}.kernel().verdict.counts.bounded), 0u)
+      << "a turn without the counter";
+  EXPECT_EQ((Marching{.half = "add.s32 %r11, %r11, %r12;\n"}.kernel().verdict.counts.bounded), 0u)
+      << "of two that change it may be either";
+  EXPECT_EQ((Marching{.first = "mov.u32 %r10, %r7;\nOUTER:\n",
+                      .end = "setp.eq.s32 %p3, %r12, 7;\n@%p3 bra OUTER;\n"}
+                 .kernel()
+                 .verdict.counts.bounded),
+            0u)
+      << "an outer loop that does not begin anew";
+}
+
+TEST(AccessBoundsTest, APredicateThatIsElseFalseSaysWhatItsOneWriteSays) {
+  const auto kernel = [](const std::string& other, const std::string& more = "") {
+    return Bounded(
+        "setp.lt.s32 %p1, %r5, 3;\n@%p1 bra OTHER;\nsetp.lt.s32 %p2, %r7, %r1;\n"
+        "setp.gt.s32 %p3, %r7, -1;\nand.pred %p4, %p2, %p3;\nbra.uni BOTH;\nOTHER:\n" +
+        other + "BOTH:\n" + more + "@!%p4 bra OUT;\n" + element("%r7"));
+  };
+  for (const char* const other : {"mov.pred %p4, 0;\n", ""}) {
+    const Bounded kept = kernel(other);
+    EXPECT_EQ(kept.verdict.counts.bounded, 1u);
+    EXPECT_TRUE(kept.hold({.n = 1000, .grid = 1u << 24, .block = 256}));
+  }
+  const Bounded unknown = kernel("setp.eq.s32 %p4, %r6, 7;\n");
+  EXPECT_FALSE(unknown.hold({.n = 1000, .grid = 1u << 24, .block = 256}));
+  const Bounded turned = kernel("mov.pred %p4, -1;\n");
+  EXPECT_FALSE(turned.hold({.n = 1000, .grid = 1u << 24, .block = 256}));
 }
 
 TEST(AccessBoundsTest, ACounterMayBeComparedWhereItIsUsed) {

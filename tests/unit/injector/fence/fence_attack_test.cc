@@ -520,13 +520,13 @@ ret;
 )";
   const auto device = open_device(1);
   const std::vector<std::uint32_t> indices(kThreads, 1 << 20);
-  const KernelCase kernel{.name = "kernel",
-                          .entry = "kernel",
-                          .grid = {1, 1, 1},
-                          .block = {kThreads, 1, 1},
-                          .arguments = {Argument::buffer(std::vector<std::uint32_t>(kThreads)),
-                                        Argument::buffer(indices),
-                                        Argument::value(std::array<std::byte, 4080>{})}};
+  const KernelCase kernel{
+      .name = "kernel",
+      .entry = "kernel",
+      .grid = {1, 1, 1},
+      .block = {kThreads, 1, 1},
+      .arguments = {Argument::buffer(std::vector<std::uint32_t>(kThreads)),
+                    Argument::buffer(indices), Argument::value(std::array<std::byte, 4080>{})}};
   FormRunner runner(*device, text, 0, true, &kernel);
   ASSERT_TRUE(runner.run_bounded(kernel)) << "the copy is not for this launch";
   ASSERT_EQ(runner.take_record().state, FenceRecord::kFree) << "the index is in the main extent";

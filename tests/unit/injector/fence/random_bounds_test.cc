@@ -22,7 +22,10 @@ class RandomKernel : RandomText {
 
   std::string text() {
     known_ = {"%r1", "%r2", "%r3", "%r4", "%r5", "%r6", "%r7"};
-    statements(4 + pick(5), 0);
+    if (chance(2))
+      march();
+    else
+      statements(4 + pick(5), 0);
     return fmt::format(
         ".version 8.7\n.target sm_90\n.address_size 64\n"
         ".visible .entry kernel(.param .u64 p, .param .u32 n, .param .u32 m)\n{{\n"
@@ -116,8 +119,19 @@ class RandomKernel : RandomText {
     line("st.global.u32 [{}+{}], %r5;", address, 4 * (pick(9) - 4));
   }
 
-  /// A predicate of one comparison or two.
+  /// A predicate of comparisons, or one that is false but for threads of which another is true.
   std::string condition() {
+    if (!chance(4)) return comparison();
+    const std::string inside = comparison(), p = fresh("p"), end = fmt::format("END{}", next_++);
+    if (chance(2)) line("mov.pred {}, 0;", p);
+    line("@!{} bra {};", inside, end);
+    const std::string other = comparison();
+    line("{}.pred {}, {}, {};\n{}:", chance(4) ? "or" : "and", p, inside, other, end);
+    return p;
+  }
+
+  /// A predicate of one comparison or two.
+  std::string comparison() {
     static const std::vector<std::string> kSigned = {"lt", "le", "gt", "ge", "eq", "ne"};
     const auto compare = [&] {
       std::string p = fresh("p");
@@ -143,8 +157,74 @@ class RandomKernel : RandomText {
 
   /// Another number in a register that has one.
   void assignment() {
+    if (!drifting_.empty() && !chance(3)) return drift();
     if (changing_.empty()) return;
     line("mov.u32 {}, {};", one_of(changing_), value_or_number());
+  }
+
+  /// A sum, a copy, or seldom anything, in a register that a loop changes on some of its ways.
+  void drift() {
+    const std::string to = one_of(drifting_), from = chance(2) ? to : one_of(drifting_);
+    const std::string guard = chance(6) ? fmt::format("@{} ", comparison()) : "";
+    if (chance(12)) {
+      line("{}mov.u32 {}, {};", guard, to, value_or_number());
+    } else if (chance(6)) {
+      line("{}mov.u32 {}, {};", guard, to, from);
+    } else {
+      static const std::vector<std::string> kSums = {"%r5", "%r6", "%r1", "1", "7", "-3"};
+      line("{}{}.s32 {}, {}, {};", guard, chance(4) ? "sub" : "add", to, from, one_of(kSums));
+    }
+  }
+
+  /// A loop that surely ends, and does little but change registers by sums.
+  void march() {
+    const auto known = known_, drifting = drifting_;
+    const std::string head = fmt::format("LOOP{}", next_++), turn = fresh("r"), p = fresh("p");
+    if (chance(2)) statements(1, 2);
+    while (drifting_.empty()) begin_drifting();
+    begin_drifting();
+    line("mov.u32 {}, {};\n{}:", turn, pick(4), head);
+    march_on(2 + pick(6), turn, 0);
+    line("add.s32 {0}, {0}, {1};", turn, 1 + pick(3));
+    line("setp.lt.s32 {}, {}, {};\n@{} bra {};", p, turn, chance(2) ? "%r4" : "17", p, head);
+    if (chance(2)) march_access(one_of(drifting_));
+    known_ = known;
+    drifting_ = drifting;
+  }
+
+  void march_on(int count, const std::string& turn, int depth) {
+    for (; count > 0; --count) {
+      const int kind = pick(8);
+      if (kind < 4) {
+        drift();
+      } else if (kind < 6) {
+        march_access(one_of(drifting_));
+      } else if (depth < 3) {
+        const std::string end = fmt::format("END{}", next_++), p = fresh("p");
+        line("setp.{}.s32 {}, {}, {};", chance(2) ? "lt" : "ge", p, chance(2) ? turn : "%r5",
+             pick(12));
+        line("@{} bra {};", p, end);
+        march_on(1 + pick(3), turn, depth + 1);
+        line("{}:", end);
+      }
+    }
+  }
+
+  void march_access(const std::string& index) {
+    const std::string offset = fresh("rd"), address = fresh("rd");
+    line("mul.wide.s32 {}, {}, 4;\nadd.s64 {}, %rd2, {};", offset, index, address, offset);
+    line("st.global.u32 [{}], %r5;", address);
+  }
+
+  /// Registers that drift in the loop that comes, of which one may have no number yet.
+  void begin_drifting() {
+    for (int i = pick(3); i > 0; --i) {
+      const std::string name = fresh("r");
+      const std::string guard = chance(4) ? fmt::format("@{} ", condition()) : "";
+      if (!chance(4)) line("{}mov.u32 {}, {};", guard, name, value_or_number());
+      known_.push_back(name);
+      drifting_.push_back(name);
+    }
   }
 
   Counter begin_counter() {
@@ -199,9 +279,10 @@ class RandomKernel : RandomText {
   void loop(int depth) {
     const std::string head = fmt::format("LOOP{}", next_++), end = fmt::format("END{}", next_++);
     const std::string limit = fresh("r"), turns = fresh("r"), over = fresh("p");
-    const auto known = known_, changing = changing_, pointers = pointers_;
+    const auto known = known_, changing = changing_, pointers = pointers_, drifting = drifting_;
     std::vector<Counter> counters;
     if (chance(3)) statements(1, depth + 1);
+    if (chance(2)) begin_drifting();
     for (int i = 1 + pick(3); i > 0; --i) counters.push_back(begin_counter());
     if (chance(2)) counters.push_back(begin_pointer());
     const bool is_shifted = chance(5);
@@ -222,6 +303,8 @@ class RandomKernel : RandomText {
     line("add.u32 {0}, {0}, 1;\nsetp.ge.u32 {1}, {0}, {2};\n@{1} bra {3};", turns, over, limit,
          end);
     statements(1 + pick(4), depth + 1);
+    for (int i = drifting_.empty() ? 0 : pick(4); i > 0; --i) drift();
+    if (chance(2)) access();
     const Counter& compared = counters.front();
     const std::string before = fresh("r");
     line("add.s32 {}, {}, 0;", before, compared.name);
@@ -237,6 +320,7 @@ class RandomKernel : RandomText {
     known_ = known;
     changing_ = changing;
     pointers_ = pointers;
+    drifting_ = drifting;
   }
 
   void statements(int count, int depth) {
@@ -249,7 +333,7 @@ class RandomKernel : RandomText {
       else if (kind == 6)
         branch_or_access(depth);
       else if (kind == 7 && depth < 3)
-        loop(depth);
+        chance(3) ? march() : loop(depth);
       else if (kind == 8)
         there_and_back();
       else
@@ -266,6 +350,7 @@ class RandomKernel : RandomText {
 
   std::vector<std::string> known_;     // registers with a number on every way here
   std::vector<std::string> changing_;  // those that may get another one
+  std::vector<std::string> drifting_;  // those that loops change by sums and copies
   std::vector<std::string> pointers_;
 };
 
