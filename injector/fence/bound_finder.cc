@@ -425,11 +425,19 @@ std::uint32_t BoundFinder::computed_by(std::uint32_t made, std::uint32_t at) {
   return divided_by(made, at);
 }
 
+/// What the register is compared with.
+std::uint32_t BoundFinder::other_of(const Limit& limit, std::uint32_t comparison) {
+  const std::uint32_t other =
+      limit.other == nullptr ? number(0) : step_of(*limit.other, comparison, comparison);
+  if (limit.less == nullptr) return other;
+  const std::uint32_t less = step_of(*limit.less, limit.reader, limit.reader);
+  return read(add({.op = BoundOp::kSubtract, .a = other, .b = less}), limit.bits, limit.is_signed);
+}
+
 std::uint32_t BoundFinder::with_limit(std::uint32_t step, const Limit& limit,
                                       std::uint32_t comparison) {
   using Kind = Limit::Kind;
-  const std::uint32_t other =
-      limit.other == nullptr ? number(0) : step_of(*limit.other, comparison, comparison);
+  const std::uint32_t other = other_of(limit, comparison);
   if (limit.offset != 0) step = add({.op = BoundOp::kAdd, .a = step, .b = number(limit.offset)});
   const std::uint32_t whole = step;
   const auto bounded = [&](BoundOp op) {
@@ -537,7 +545,7 @@ std::optional<BoundFinder::Course> BoundFinder::course(std::uint32_t number, con
     BoundStep step{.bits = limit->bits, .is_signed = limit->is_signed, .a = compared};
     if (limit->kind == Limit::Kind::kUnequal) {
       step.op = BoundOp::kCounted;
-      step.b = step_of(*limit->other, condition.comparison, condition.comparison);
+      step.b = other_of(*limit, condition.comparison);
       step.value = counter.growth;
     } else {
       step.op = limit->kind == Limit::Kind::kAtMost ? BoundOp::kRising : BoundOp::kFalling;
@@ -598,8 +606,8 @@ std::optional<std::uint32_t> BoundFinder::most_shifts(std::uint32_t number, cons
   for (const Condition& condition : conditions_.between(flow_.block_of(shifted.change), *stays)) {
     const auto limit = limit_on_changed(number, shifted, condition);
     if (!limit || limit->kind != Limit::Kind::kUnequal || limit->is_cut || limit->offset != 0 ||
-        limit->other == nullptr || limit->other->kind != Operand::Kind::kInteger ||
-        limit->other->integer != 0) {
+        limit->less != nullptr || limit->other == nullptr ||
+        limit->other->kind != Operand::Kind::kInteger || limit->other->integer != 0) {
       continue;
     }
     const std::int64_t by = shifted.growth;

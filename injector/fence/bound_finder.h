@@ -78,6 +78,7 @@ class BoundFinder {
   std::uint32_t ratio(BoundOp op, std::uint32_t division, std::uint32_t at);
   std::uint32_t special(const ptx::Operand& operand);
   Value sum(Value a, Value b);
+  std::uint32_t other_of(const Limit& limit, std::uint32_t comparison);
   std::uint32_t with_limit(std::uint32_t step, const Limit& limit, std::uint32_t comparison);
   std::uint32_t with_conditions(std::uint32_t step, std::uint32_t number, std::uint32_t at,
                                 const Counter* counter);

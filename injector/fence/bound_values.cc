@@ -149,6 +149,7 @@ class BoundMath {
   }
 
   static Interval common_bits(Interval a, Interval b) {
+    if (a.low == a.high && b.low == b.high) return {.low = a.low & b.low, .high = a.low & b.low};
     if (a.low < 0 && b.low < 0) return kEverything;
     if (a.low < 0) return {.low = 0, .high = b.high};
     if (b.low < 0) return {.low = 0, .high = a.high};

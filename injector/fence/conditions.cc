@@ -253,11 +253,21 @@ std::optional<Limit> Conditions::limit_of_sum(std::uint32_t number, std::uint32_
                            ptx::type_bytes(made.type(0)) == 8;
       if (!is_half || registers_.bytes(compared) != 4) return std::nullopt;
       limit.is_cut = true;
-    } else {
-      const auto added = number_added(made);
-      if (!added || ptx::type_bytes(made.type()) != registers_.bytes(compared)) return std::nullopt;
+    } else if (ptx::type_bytes(made.type()) != registers_.bytes(compared)) {
+      return std::nullopt;
+    } else if (const auto added = number_added(made)) {
       limit.offset += added->number;
       source = added->to;
+    } else if (made.opcode == "add" && operands.size() == 3 &&
+               limit.kind == Limit::Kind::kUnequal && limit.less == nullptr) {
+      // What is equal modulo 2^32 stays so where both sides lose the same.
+      const std::size_t its = registers_.of(operands[2]) == number ? 2 : 1;
+      source = &operands[its];
+      limit.less = &operands[3 - its];
+      const bool is_sum = registers_.of(*limit.less) && !limit.less->negated;
+      if (!is_sum || registers_.of(*source) != number) return std::nullopt;
+    } else {
+      return std::nullopt;
     }
     const auto before = registers_.of(*source);
     if (!before || source->negated) return std::nullopt;

@@ -26,6 +26,7 @@ struct Limit {
   std::uint8_t bits = 32;
   bool is_signed = true;
   const ptx::Operand* other = nullptr;  // null: 0
+  const ptx::Operand* less = nullptr;   // register subtracted from `other` (kUnequal); null: 0
   std::int64_t offset = 0;
   bool is_cut = false;       // whether only the lower half of the register was compared
   std::uint32_t reader = 0;  // the instruction that reads the register

@@ -519,6 +519,29 @@ TEST(AccessBoundsTest, ACounterThatIsComparedForBeingDifferentMustMeetItsEnd) {
   EXPECT_FALSE(kernel.hold({.n = 0}));
 }
 
+TEST(AccessBoundsTest, TheSumOfACounterAndAnotherRegisterMayBeCompared) {
+  const auto kernel = [](const std::string& apart, const std::string& in_loop = "") {
+    return Bounded("and.b32 %r13, %r1, 3;\n" + apart + "mov.u32 %r10, 0;\nLOOP:\n" +
+                   element("%r10") + in_loop +
+                   "add.s32 %r10, %r10, 4;\nadd.s32 %r12, %r11, %r10;\n"
+                   "setp.ne.s32 %p2, %r12, 0;\n@%p2 bra LOOP;");
+  };
+  const Bounded rest = kernel("sub.s32 %r11, %r13, %r1;\n");
+  EXPECT_EQ(rest.verdict.counts.bounded, 1u);
+  EXPECT_TRUE(rest.hold({.n = 1000}));
+  EXPECT_TRUE(rest.hold({.n = 1003}));
+  EXPECT_TRUE(rest.hold({.n = 1003, .p = kLow + kBytes - 4 * 997}));
+  EXPECT_FALSE(rest.hold({.n = 1003, .p = kLow + kBytes - 4 * 996}));
+  EXPECT_FALSE(rest.hold({.n = 3})) << "it wraps";
+  const Bounded all = kernel("neg.s32 %r11, %r1;\n");
+  EXPECT_TRUE(all.hold({.n = 1000}));
+  EXPECT_FALSE(all.hold({.n = 1001})) << "it does not meet its end";
+  EXPECT_EQ(kernel("sub.s32 %r11, %r5, %r1;\n").verdict.counts.bounded, 0u)
+      << "another end for each thread";
+  EXPECT_EQ(kernel("neg.s32 %r11, %r1;\n", "add.s32 %r11, %r11, 1;\n").verdict.counts.bounded, 0u)
+      << "another end for each turn";
+}
+
 TEST(AccessBoundsTest, ACounterThatFallsIsBoundedByItsBeginning) {
   const Bounded kernel("mov.u32 %r10, %r1;\nLOOP:\n" + element("%r10") +
                        "add.s32 %r10, %r10, -1;\nsetp.gt.s32 %p2, %r10, 0;\n@%p2 bra LOOP;");

@@ -266,7 +266,7 @@ class RandomKernel : RandomText {
     std::string compared = chance(4) ? before : counter.name;
     if (chance(3)) {
       const std::string sum = fresh("r");
-      line("add.s32 {}, {}, {};", sum, compared, pick(9) - 4);
+      line("add.s32 {}, {}, {};", sum, compared, chance(2) ? std::to_string(pick(9) - 4) : value());
       compared = sum;
     }
     std::string p = fresh("p");
