@@ -308,8 +308,23 @@ TEST_F(SlackTest, NeighboursOfAFreedSegmentKeepTheirs) {
     memory_->finish_free(all[static_cast<std::size_t>(gone)]);
     expect_slack_around(all[2], 18 * kMiB);
   }
-  EXPECT_EQ(*memory_->allocate(18 * kMiB), all[0]) << "addresses come again";
-  expect_slack_around(all[0], 18 * kMiB);
+  for (const int again : {1, 0}) {
+    EXPECT_EQ(*memory_->allocate(18 * kMiB), all[static_cast<std::size_t>(again)])
+        << "addresses come again, those beside others first";
+    expect_slack_around(all[static_cast<std::size_t>(again)], 18 * kMiB);
+  }
+}
+
+TEST_F(SlackTest, ASmallerSegmentInAHoleLeavesNoneToItsNeighbour) {
+  const auto first = *memory_->allocate(26 * kMiB), second = *memory_->allocate(18 * kMiB);
+  ASSERT_TRUE(memory_->retire(first));
+  memory_->finish_free(first);
+  const auto smaller = *memory_->allocate(18 * kMiB);
+  EXPECT_EQ(smaller + 18 * kMiB + FakeDevice::kGranularity, second);
+  expect_slack_around(smaller, 18 * kMiB);
+  const auto mapped = memory_->mapped();
+  for (std::size_t i = 1; i < mapped.size(); ++i)
+    EXPECT_EQ(mapped[i].base, mapped[i - 1].base + mapped[i - 1].bytes);
 }
 
 TEST_F(SlackTest, BareMemoryHasNoneAndLeavesThatOfOthers) {
