@@ -124,8 +124,8 @@ class RecoveryTest(VictimTestCase):
         daemon.stop()
 
     def test_nothing_is_left_of_sessions_that_have_moved(self):
-        # A spare engine that starts meanwhile would take memory, too.
-        daemon = self.daemon(device=LOST, extra=("--spare-engine", "never"))
+        # A spare engine that starts meanwhile would take memory, too, and so do an engine's first profiled launches.
+        daemon = self.daemon(device=LOST, extra=("--spare-engine", "never", "--form", "native"))
 
         def free_behind(*victims):
             self.assert_right(daemon, *victims)
