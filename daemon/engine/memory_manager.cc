@@ -320,14 +320,14 @@ Result<device::Address> MemoryManager::add_segment(std::uint64_t bytes, bool ded
 std::optional<device::Address> MemoryManager::find_hole(std::uint64_t bytes,
                                                         std::uint64_t apart) const {
   device::Address first = arena_.base;  // of the present hole
-  bool behind_slack = false, behind_segment = false;
+  bool behind_slack = false;
   const auto place_before = [&](device::Address end,
                                 bool is_slack) -> std::optional<device::Address> {
     const device::Address place = first + (behind_slack ? 0 : apart);
     const std::uint64_t room = place < end ? end - place : 0;
     if (room < bytes || (room - bytes < apart && !(is_slack && room == bytes))) return std::nullopt;
-    const bool has_neighbour = behind_slack || behind_segment || end == arena_.base + arena_.bytes;
-    return has_neighbour ? place : end - (is_slack ? 0 : apart) - bytes;
+    const bool is_low = first != arena_.base || end == arena_.base + arena_.bytes;
+    return is_low ? place : end - (is_slack ? 0 : apart) - bytes;
   };
   auto segment = segments_.begin();
   auto slack = slack_.places().begin();
@@ -341,7 +341,6 @@ std::optional<device::Address> MemoryManager::find_hole(std::uint64_t bytes,
     if (const auto place = place_before(taken.base, is_slack)) return place;
     first = taken.base + taken.bytes;
     behind_slack = is_slack;
-    behind_segment = !is_slack;
   }
   return place_before(arena_.base + arena_.bytes, false);
 }
