@@ -60,7 +60,7 @@ bool is_sound(const injector::ReachedMemory& memory) {
 }
 
 bool is_sound(const injector::PassedLimits& passed) {
-  constexpr std::size_t kMostBytes = 4096;
+  constexpr std::size_t kMostBytes = injector::PassedLimits::kMostBytes;
   return passed.at <= kMostBytes && passed.limits.size() <= kMostBytes / sizeof(std::uint32_t) &&
          std::ranges::all_of(passed.limits, [&](const injector::PassedLimit& limit) {
            return limit.least_of.size() <= passed.limits.size();

@@ -35,18 +35,22 @@ std::uint32_t limit_of_pointer(const PassedLimit& limit, const LaunchValues& lau
 std::span<const std::byte> passed_parameters(const PassedLimits& passed, const LaunchValues& launch,
                                              std::vector<std::byte>& buffer) {
   if (passed.limits.empty()) return launch.parameters;
-  std::vector<std::uint32_t> values;
-  for (const PassedLimit& limit : passed.limits) {
-    std::uint32_t value = ~std::uint32_t{0};
-    for (const std::uint32_t other : limit.least_of)
-      value = std::min(value, other < values.size() ? values[other] : 0);
-    values.push_back(limit.least_of.empty() ? limit_of_pointer(limit, launch) : value);
-  }
-  buffer.assign(passed.at + values.size() * sizeof(values[0]), std::byte{});
+  constexpr std::size_t kBytes = sizeof(std::uint32_t);
+  buffer.assign(passed.at + passed.limits.size() * kBytes, std::byte{});
   std::ranges::copy(
       launch.parameters.first(std::min<std::size_t>(launch.parameters.size(), passed.at)),
       buffer.begin());
-  std::memcpy(buffer.data() + passed.at, values.data(), values.size() * sizeof(values[0]));
+  for (std::size_t i = 0; i < passed.limits.size(); ++i) {
+    const PassedLimit& limit = passed.limits[i];
+    std::uint32_t value =
+        limit.least_of.empty() ? limit_of_pointer(limit, launch) : ~std::uint32_t{0};
+    for (const std::uint32_t other : limit.least_of) {
+      std::uint32_t earlier = 0;
+      if (other < i) std::memcpy(&earlier, &buffer[passed.at + other * kBytes], kBytes);
+      value = std::min(value, earlier);
+    }
+    std::memcpy(&buffer[passed.at + i * kBytes], &value, kBytes);
+  }
   return buffer;
 }
 

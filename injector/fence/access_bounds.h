@@ -88,6 +88,8 @@ struct PassedLimit {
 
 /// What a launch of a bounded copy passes behind the kernel's own parameters: 32 bits a limit.
 struct PassedLimits {
+  static constexpr std::uint64_t kMostBytes = 4096;  // of the parameters with the limits
+
   std::uint32_t at = 0;  // byte among the parameters, a multiple of 4
   std::vector<PassedLimit> limits{};
 };

@@ -403,6 +403,11 @@ const ptx::Variable* variable_named(const ptx::Module& module, const ptx::Functi
   return nullptr;
 }
 
+bool computes_whole(const Instruction& instruction, std::uint32_t bytes) {
+  return is_integer(instruction.type()) && !instruction.has("sat") && !instruction.has("cc") &&
+         ptx::type_bytes(instruction.type()) == bytes;
+}
+
 std::optional<AddedNumber> number_added(const Instruction& instruction) {
   constexpr std::int64_t kMost = std::int64_t{1} << 32;
   const auto& operands = instruction.operands;

@@ -70,6 +70,9 @@ struct AddedNumber {
 /// looked at.
 std::optional<AddedNumber> number_added(const ptx::Instruction& instruction);
 
+/// Whether an instruction computes a whole number of so many bytes, as all its bits are.
+bool computes_whole(const ptx::Instruction& instruction, std::uint32_t bytes);
+
 class Addresses {
  public:
   /// `tabled`: variables outside of the module, in their table's order. Requires: the arguments

@@ -116,16 +116,17 @@ std::optional<std::uint32_t> division_of_rest(const ptx::Function& function,
 }  // namespace
 
 BoundFinder::BoundFinder(const ptx::Function& function, const ControlFlow& flow,
-                         const Registers& registers, const Addresses& addresses,
+                         const Registers& registers, const Addresses& addresses, const Loops& loops,
                          const LaunchValues* launch)
     : function_(function),
       flow_(flow),
       registers_(registers),
       addresses_(addresses),
+      loops_(loops),
       writes_(function, flow, registers),
       conditions_(function, flow, registers, addresses, writes_),
       counters_(function, flow, registers, addresses, writes_),
-      drifts_(function, flow, registers, addresses, writes_),
+      drifts_(function, flow, registers, writes_, loops),
       layout_(function),
       parameters_(small_parameters(function, layout_)),
       has_launch_(launch != nullptr),
@@ -564,13 +565,13 @@ std::optional<BoundFinder::Course> BoundFinder::course(std::uint32_t number, con
   return std::nullopt;
 }
 
-std::vector<std::uint32_t> BoundFinder::companions(std::uint32_t number,
-                                                   const Counter& counter) const {
+std::vector<std::uint32_t> BoundFinder::changed_in(std::uint32_t block,
+                                                   std::optional<std::uint32_t> but) const {
   std::vector<std::uint32_t> found;
-  const ControlFlow::Block& end = flow_.blocks()[flow_.block_of(counter.change)];
-  for (std::uint32_t i = end.first; i < end.end; ++i) {
+  const ControlFlow::Block& code = flow_.blocks()[block];
+  for (std::uint32_t i = code.first; i < code.end; ++i) {
     registers_.for_each_write(function_.instructions[i], [&](std::uint32_t r) {
-      if (r != number && !addresses_.is_written_once(r) && !registers_.is_predicate(r))
+      if (r != but && !addresses_.is_written_once(r) && !registers_.is_predicate(r))
         found.push_back(r);
     });
   }
@@ -679,23 +680,17 @@ BoundFinder::Value BoundFinder::counted(std::uint32_t number, const Counter& cou
 
 /// How many turns of the loop can have ended at `at`, by a counter that each of them changes.
 std::optional<std::uint32_t> BoundFinder::turns_of(std::uint32_t loop, std::uint32_t at) {
-  const Loops& loops = drifts_.loops();
-  const std::uint32_t tail = loops.tails(loop).front();
+  const std::uint32_t tail = loops_.tails(loop).front();
   const std::uint32_t begin = flow_.blocks()[flow_.block_of(at)].first;
-  const ControlFlow::Block& code = flow_.blocks()[tail];
-  for (std::uint32_t i = code.first; i < code.end; ++i) {
-    const auto& operands = function_.instructions[i].operands;
-    const auto number = operands.empty() ? std::nullopt : registers_.of(operands[0]);
-    if (!number || registers_.is_predicate(*number) || addresses_.is_written_once(*number))
-      continue;
-    const auto counter = counters_.find(*number, begin);
+  for (const std::uint32_t number : changed_in(tail)) {
+    const auto counter = counters_.find(number, begin);
     if (!counter || flow_.block_of(counter->change) != tail ||
-        loops.contains(loop, flow_.block_of(counter->first))) {
+        loops_.contains(loop, flow_.block_of(counter->first))) {
       continue;
     }
-    const auto found = course(*number, *counter, begin);
+    const auto found = course(number, *counter, begin);
     if (!found) continue;
-    const std::uint32_t here = with_conditions(found->all, *number, begin, nullptr);
+    const std::uint32_t here = with_conditions(found->all, number, begin, nullptr);
     return add({.op = BoundOp::kTurns, .a = found->first, .b = here, .c = found->by});
   }
   return std::nullopt;

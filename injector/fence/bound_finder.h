@@ -27,7 +27,7 @@ class BoundFinder {
   /// `launch`: one whose accesses are to be bounded; null: two small ones are tried. Requires: the
   /// arguments outlive it.
   BoundFinder(const ptx::Function& function, const ControlFlow& flow, const Registers& registers,
-              const Addresses& addresses, const LaunchValues* launch);
+              const Addresses& addresses, const Loops& loops, const LaunchValues* launch);
 
   /// An address: `step` gives the bytes from the beginning of a variable, which is named or loaded
   /// from its row of the table. Null: from 0.
@@ -90,8 +90,13 @@ class BoundFinder {
                                      const Condition& condition) const;
   std::uint32_t growth(const Counter& counter, unsigned bits);
   std::optional<Course> course(std::uint32_t number, const Counter& counter, std::uint32_t at);
+  /// The registers that a block changes, but for this one.
+  std::vector<std::uint32_t> changed_in(std::uint32_t block,
+                                        std::optional<std::uint32_t> but = {}) const;
   /// The other registers that a counter's last block changes.
-  std::vector<std::uint32_t> companions(std::uint32_t number, const Counter& counter) const;
+  std::vector<std::uint32_t> companions(std::uint32_t number, const Counter& counter) const {
+    return changed_in(flow_.block_of(counter.change), number);
+  }
   std::optional<std::uint32_t> turns(std::uint32_t number, const Counter& counter,
                                      std::uint32_t at);
   std::optional<std::uint32_t> most_shifts(std::uint32_t number, const Counter& shifted,
@@ -112,6 +117,7 @@ class BoundFinder {
   const ControlFlow& flow_;
   const Registers& registers_;
   const Addresses& addresses_;
+  const Loops& loops_;
   const RegisterWrites writes_;
   Conditions conditions_;
   const Counters counters_;

@@ -12,26 +12,7 @@ constexpr int kMostSums = 4;  // from a register to its new value
 
 /// Whether it computes a whole number of so many bytes, always.
 bool is_plain(const Instruction& instruction, std::uint32_t bytes) {
-  const ptx::Type type = instruction.type();
-  return !instruction.guard && is_integer(type) && !instruction.has("sat") &&
-         !instruction.has("cc") && ptx::type_bytes(type) == bytes;
-}
-
-/// Whether a way leads from one block to another that does not pass `around`.
-bool leads(const ControlFlow& flow, std::uint32_t from, std::uint32_t to, std::uint32_t around) {
-  std::vector<bool> seen(flow.blocks().size(), false);
-  std::vector<std::uint32_t> waiting{from};
-  while (!waiting.empty()) {
-    const std::uint32_t block = waiting.back();
-    waiting.pop_back();
-    if (seen[block]) continue;
-    seen[block] = true;
-    if (block == to) return true;
-    if (block == around) continue;
-    const auto& next = flow.blocks()[block].successors;
-    waiting.insert(waiting.end(), next.begin(), next.end());
-  }
-  return false;
+  return !instruction.guard && computes_whole(instruction, bytes);
 }
 
 }  // namespace

@@ -8,12 +8,6 @@ namespace {
 using ptx::Instruction;
 using ptx::Operand;
 
-/// Whether it computes a whole number of so many bytes.
-bool is_whole(const Instruction& instruction, std::uint32_t bytes) {
-  return is_integer(instruction.type()) && !instruction.has("sat") && !instruction.has("cc") &&
-         ptx::type_bytes(instruction.type()) == bytes;
-}
-
 }  // namespace
 
 std::optional<Drift> Drifts::find(std::uint32_t number, std::uint32_t at) {
@@ -106,7 +100,7 @@ bool Drifts::look_at(std::uint32_t loop, std::uint32_t write, Trace& trace,
   const auto result = registers_.of(operands[0]);
   const bool is_less = instruction.opcode == "sub";
   if (!result || operands.size() != 3 || (!is_less && instruction.opcode != "add") ||
-      !is_whole(instruction, registers_.bytes(*result))) {
+      !computes_whole(instruction, registers_.bytes(*result))) {
     trace.restarts.push_back(write);
     return true;
   }
@@ -140,7 +134,7 @@ std::optional<std::uint32_t> Drifts::copied_by(const Instruction& instruction) c
     return std::nullopt;
   const auto to = registers_.of(operands[0]), from = registers_.of(operands[1]);
   const bool is_copy = to && from && registers_.bytes(*to) == registers_.bytes(*from) &&
-                       is_whole(instruction, registers_.bytes(*to));
+                       computes_whole(instruction, registers_.bytes(*to));
   return is_copy ? from : std::nullopt;
 }
 
@@ -174,19 +168,10 @@ bool Drifts::begins(std::uint32_t loop, std::uint32_t number, Drift& drift) {
 /// Whether no way leads from it back to it within a turn.
 bool Drifts::is_once_a_turn(std::uint32_t loop, const DriftSum& sum) const {
   const std::uint32_t block = flow_.block_of(sum.at), header = loops_.header(loop);
-  std::vector<bool> seen(flow_.blocks().size(), false);
-  std::vector<std::uint32_t> waiting{block};
-  while (!waiting.empty()) {
-    const std::uint32_t from = waiting.back();
-    waiting.pop_back();
-    for (const std::uint32_t next : flow_.blocks()[from].successors) {
-      if (next == header || !loops_.contains(loop, next) || seen[next]) continue;
-      if (next == block) return false;
-      seen[next] = true;
-      waiting.push_back(next);
-    }
-  }
-  return true;
+  if (block == header) return true;
+  return std::ranges::none_of(flow_.blocks()[block].successors, [&](std::uint32_t next) {
+    return leads(flow_, next, block, header);
+  });
 }
 
 }  // namespace slate::injector

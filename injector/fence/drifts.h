@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "injector/fence/addresses.h"
 #include "injector/fence/loops.h"
 #include "injector/fence/register_writes.h"
 
@@ -38,14 +37,9 @@ struct Drift {
 class Drifts {
  public:
   Drifts(const ptx::Function& function, const ControlFlow& flow, const Registers& registers,
-         const Addresses& addresses, const RegisterWrites& writes)
-      : function_(function),
-        flow_(flow),
-        registers_(registers),
-        writes_(writes),
-        loops_(flow, addresses.dominators()) {}
+         const RegisterWrites& writes, const Loops& loops)
+      : function_(function), flow_(flow), registers_(registers), writes_(writes), loops_(loops) {}
 
-  const Loops& loops() const { return loops_; }
   /// Of the register at instruction `at`, by the smallest loop around it that changes it.
   std::optional<Drift> find(std::uint32_t number, std::uint32_t at);
 
@@ -75,7 +69,7 @@ class Drifts {
   const ControlFlow& flow_;
   const Registers& registers_;
   const RegisterWrites& writes_;
-  const Loops loops_;
+  const Loops& loops_;
   std::uint64_t visits_ = 0;  // so far
 };
 

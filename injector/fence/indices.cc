@@ -181,9 +181,7 @@ std::optional<AddedIndex> added_index(const ptx::Function& function, const Regis
     if (!addresses.is_written_once(found.number)) break;
     const std::uint32_t made = addresses.definition(found.number);
     const Instruction& instruction = function.instructions[made];
-    const bool is_plain = is_integer(instruction.type()) &&
-                          ptx::type_bytes(instruction.type()) == 4 && !instruction.has("sat") &&
-                          !instruction.has("cc") && addresses.dominates(made, found.reader);
+    const bool is_plain = computes_whole(instruction, 4) && addresses.dominates(made, found.reader);
     const auto sum = is_plain ? number_added(instruction) : std::nullopt;
     const auto next = sum ? registers.of(*sum->to) : std::nullopt;
     if (!next || sum->to->negated || sum->to->component != 0 || registers.bytes(*next) != 4 ||

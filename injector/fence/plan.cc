@@ -145,11 +145,12 @@ class Planner {
         addresses_(module, function, flow_, registers_,
                    options.names == OwnNames::kExpected ? std::span(options.tabled)
                                                         : std::span<const TabledVariable>()),
+        loops_(flow_, addresses_.dominators()),
         limits_(flow_, addresses_),
         shown_(takes_parameter_address(function)),
         moves_(function, registers_, addresses_) {
     if (options.is_bounded)
-      finder_.emplace(function, flow_, registers_, addresses_, options.launch);
+      finder_.emplace(function, flow_, registers_, addresses_, loops_, options.launch);
   }
 
   Plan make() {
@@ -161,12 +162,11 @@ class Planner {
     walk();
     std::ranges::stable_sort(plan_.sites, {}, &Site::at);
     count_elements();
-    const Loops loops(flow_, addresses_.dominators());
-    hoist(loops);
-    place_limits(loops);
-    plan_.local_use = find_local_use(function_, flow_, addresses_, loops, plan_.effects);
+    hoist();
+    place_limits();
+    plan_.local_use = find_local_use(function_, flow_, addresses_, loops_, plan_.effects);
     const bool skips_own = options_.names == OwnNames::kExpected;
-    plan_.waits = Waits(function_, flow_, registers_, addresses_, loops, skips_own).find();
+    plan_.waits = Waits(function_, flow_, registers_, addresses_, loops_, skips_own).find();
     plan_.counts.waits = static_cast<std::uint32_t>(plan_.waits.size());
     for (const Site& site : plan_.sites) {
       plan_.counts.checks += static_cast<std::uint32_t>(site.members.size());
@@ -189,11 +189,11 @@ class Planner {
   void choose_index(Member& member);
   static void serve_neighbours(Site& site);
   void join_limits(Site& site);
-  void place_limits(const Loops& loops);
+  void place_limits();
   void pass_limits();
   bool claim_all(const std::vector<BoundClaim>& wanted);
   bool claim_alignment(const Operand& parameter, std::uint32_t mask);
-  void hoist(const Loops& loops);
+  void hoist();
   void enter(std::uint32_t block, bool is_chained);
   bool continues(std::uint32_t above, std::uint32_t block);
   void look_at(std::uint32_t at);
@@ -225,6 +225,7 @@ class Planner {
   const ControlFlow flow_;
   const Registers registers_;
   const Addresses addresses_;
+  const Loops loops_;
   Plan plan_;
   // Of the walk.
   ElementLimits limits_;
@@ -559,7 +560,7 @@ void Planner::join_limits(Site& site) {
 }
 
 /// What checks compare with a limit, at the end of the plan.
-void Planner::place_limits(const Loops& loops) {
+void Planner::place_limits() {
   for (Site& site : plan_.sites) join_limits(site);
   for (const Site& site : plan_.sites) {
     for (const Member& member : site.members) {
@@ -572,17 +573,16 @@ void Planner::place_limits(const Loops& loops) {
       if (member.index) limits_.use(member.index->limit, checks.at);
     }
   }
-  limits_.place(function_, loops);
+  limits_.place(function_, loops_);
   plan_.limits = limits_.take_limits();
   plan_.copies = limits_.take_copies();
 }
 
 /// Has launches of a bounded copy pass the limits, if there is room behind the parameters.
 void Planner::pass_limits() {
-  constexpr std::uint64_t kMostParameterBytes = 4096;
   constexpr std::uint64_t kBytes = sizeof(std::uint32_t);
   const std::uint64_t at = (ParameterLayout(function_).bytes() + kBytes - 1) / kBytes * kBytes;
-  if (at + kBytes * plan_.limits.size() > kMostParameterBytes) return;
+  if (at + kBytes * plan_.limits.size() > PassedLimits::kMostBytes) return;
   PassedLimits& passed = plan_.bounds.passed;
   passed.at = static_cast<std::uint32_t>(at);
   for (const ElementLimit& limit : plan_.limits) {
@@ -599,9 +599,10 @@ void Planner::pass_limits() {
 /// Of bases that do not change in a loop, to the front of the outermost such loop. There the fast
 /// path is only computed: a thread that does not make the access is not ended for it. But all of
 /// the loop's accesses would go by the exact path then, so only those move that each turn makes.
-void Planner::hoist(const Loops& loops) {
-  if (loops.count() == 0) return;
-  std::vector<std::uint32_t> places(loops.count(), ControlFlow::kNone);  // index into plan_.hoisted
+void Planner::hoist() {
+  if (loops_.count() == 0) return;
+  std::vector<std::uint32_t> places(loops_.count(),
+                                    ControlFlow::kNone);  // index into plan_.hoisted
   for (Site& site : plan_.sites) {
     if (is_in_scope(function_, site.at)) continue;
     for (Member& member : site.members) {
@@ -609,18 +610,18 @@ void Planner::hoist(const Loops& loops) {
       if (!number || member.special || !addresses_.is_written_once(*number)) continue;
       const std::uint32_t made = addresses_.definition(*number);
       if (!addresses_.dominates(made, site.at)) continue;
-      for (const std::uint32_t loop : loops.around(flow_.block_of(site.at))) {
+      for (const std::uint32_t loop : loops_.around(flow_.block_of(site.at))) {
         const bool is_in_each_turn =
             member.guard == nullptr &&
-            std::ranges::all_of(loops.tails(loop), [&](std::uint32_t tail) {
+            std::ranges::all_of(loops_.tails(loop), [&](std::uint32_t tail) {
               const std::uint32_t end = flow_.blocks()[tail].end - 1;
               return site.at == end || addresses_.dominates(site.at, end);
             });
-        if (loops.contains(loop, flow_.block_of(made)) || !is_in_each_turn) break;
+        if (loops_.contains(loop, flow_.block_of(made)) || !is_in_each_turn) break;
         member.loop = loop;
       }
       if (!member.loop) continue;
-      const std::uint32_t end = flow_.blocks()[loops.before(*member.loop)].end;
+      const std::uint32_t end = flow_.blocks()[loops_.before(*member.loop)].end;
       const bool can_name = variable_at(member.place, end - 1) == member.variable;
       if (is_in_scope(function_, end - 1) || !can_name) {
         member.loop.reset();

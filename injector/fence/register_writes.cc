@@ -4,6 +4,22 @@
 
 namespace slate::injector {
 
+bool leads(const ControlFlow& flow, std::uint32_t from, std::uint32_t to, std::uint32_t around) {
+  std::vector<bool> seen(flow.blocks().size(), false);
+  std::vector<std::uint32_t> waiting{from};
+  while (!waiting.empty()) {
+    const std::uint32_t block = waiting.back();
+    waiting.pop_back();
+    if (seen[block]) continue;
+    seen[block] = true;
+    if (block == to) return true;
+    if (block == around) continue;
+    const auto& next = flow.blocks()[block].successors;
+    waiting.insert(waiting.end(), next.begin(), next.end());
+  }
+  return false;
+}
+
 RegisterWrites::RegisterWrites(const ptx::Function& function, const ControlFlow& flow,
                                const Registers& registers)
     : function_(function),

@@ -12,6 +12,9 @@
 
 namespace slate::injector {
 
+/// Whether a way leads from one block to another that does not pass `around`.
+bool leads(const ControlFlow& flow, std::uint32_t from, std::uint32_t to, std::uint32_t around);
+
 class RegisterWrites {
  public:
   RegisterWrites(const ptx::Function& function, const ControlFlow& flow,
