@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "injector/fence/addresses.h"
+
 namespace slate::injector {
 namespace {
 
