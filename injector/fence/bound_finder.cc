@@ -13,62 +13,10 @@ using ptx::Instruction;
 using ptx::Operand;
 using ptx::Reference;
 
-constexpr std::uint32_t kUnknown = 0;  // the step that is always there
 constexpr std::uint32_t kWarpThreads = 32;
 
 unsigned bits_of(ptx::Type type) {
   return 8 * ptx::type_bytes(type);
-}
-
-/// Whether another step that computes the same of the same steps is the same number. A counter's is
-/// one of several, and what is not known is not twice the same.
-bool is_function(const BoundStep& step) {
-  switch (step.op) {
-    case BoundOp::kNumber:
-    case BoundOp::kParameter:
-    case BoundOp::kThreads:
-    case BoundOp::kBlocks:
-    case BoundOp::kShared:
-      return true;
-    case BoundOp::kIndex:
-    case BoundOp::kRead:
-    case BoundOp::kShiftRight:
-      return step.a != kUnknown;
-    case BoundOp::kAdd:
-    case BoundOp::kSubtract:
-    case BoundOp::kMultiply:
-    case BoundOp::kDivide:
-    case BoundOp::kRest:
-    case BoundOp::kAnd:
-    case BoundOp::kOr:
-    case BoundOp::kMin:
-    case BoundOp::kMax:
-    case BoundOp::kAtMost:
-    case BoundOp::kAtLeast:
-    case BoundOp::kUnequal:
-    case BoundOp::kWhere:
-    case BoundOp::kWithin:
-      return step.a != kUnknown && step.b != kUnknown;
-    default:
-      return false;
-  }
-}
-
-/// Parameters of a launch that works on small arrays.
-std::vector<std::byte> small_parameters(const ptx::Function& function,
-                                        const ParameterLayout& layout) {
-  constexpr std::uint32_t kSize = 256;
-  std::vector<std::byte> bytes;
-  for (std::uint32_t i = 0; i < function.parameters.size(); ++i) {
-    const std::uint64_t size = std::min<std::uint64_t>(function.parameters[i].bytes, 64 << 10);
-    const bool is_long = size == sizeof(std::uint64_t);
-    bytes.resize(layout.offset(i) + size);
-    for (std::uint64_t at = 0; at + sizeof(kSize) <= size && !(is_long && at != 0);
-         at += sizeof(kSize)) {
-      std::memcpy(bytes.data() + layout.offset(i) + at, &kSize, sizeof(kSize));
-    }
-  }
-  return bytes;
 }
 
 /// The division whose rest a difference is: a - (a / b) * b. Each register there is written once,
@@ -128,54 +76,20 @@ BoundFinder::BoundFinder(const ptx::Function& function, const ControlFlow& flow,
       counters_(function, flow, registers, addresses, writes_),
       drifts_(function, flow, registers, writes_, loops),
       layout_(function),
-      parameters_(small_parameters(function, layout_)),
-      has_launch_(launch != nullptr),
-      many_launch_(launch != nullptr ? *launch
-                                     : LaunchValues{.parameters = parameters_,
-                                                    .grid = {64, 64, 64},
-                                                    .block = {16, 16, 4}}),
-      one_launch_(launch != nullptr ? LaunchValues{.parameters = parameters_,
-                                                   .grid = {64, 64, 64},
-                                                   .block = {launch->block[0], launch->block[1],
-                                                             launch->block[2]}}
-                                    : LaunchValues{.parameters = parameters_}),
-      many_(many_launch_),
-      one_(one_launch_) {
-  add({});
-}
-
-std::uint32_t BoundFinder::add(BoundStep step) {
-  if (steps_.size() >= kMostSteps) return kUnknown;
-  const auto next = static_cast<std::uint32_t>(steps_.size());
-  if (is_function(step)) {
-    const auto [same, is_new] = computed_.try_emplace(step, next);
-    if (!is_new) return same->second;
-  }
-  many_.add(step);
-  one_.add(step);
-  steps_.push_back(step);
-  return next;
-}
-
-std::uint32_t BoundFinder::read(std::uint32_t step, unsigned bits, bool is_signed) {
-  return add({.op = BoundOp::kRead,
-              .bits = static_cast<std::uint8_t>(bits),
-              .is_signed = is_signed,
-              .a = step});
-}
+      steps_(function, layout_, launch) {}
 
 BoundFinder::Value BoundFinder::address(const Operand& operand, std::uint32_t at) {
-  if (operand.parts.empty()) return {.step = number(operand.integer)};
+  if (operand.parts.empty()) return {.step = steps_.number(operand.integer)};
   Value value = of(operand.parts[0], at, at);
-  if (operand.integer != 0) value = sum(value, {.step = number(operand.integer)});
+  if (operand.integer != 0) value = sum(value, {.step = steps_.number(operand.integer)});
   value.step = where_reached(value.step, at);
   return value;
 }
 
 std::uint32_t BoundFinder::parameter(const Operand& operand, std::int64_t more) {
-  const std::uint32_t step = add(
+  const std::uint32_t step = steps_.add(
       {.op = BoundOp::kParameter, .bits = 64, .is_signed = false, .value = parameter_at(operand)});
-  return more == 0 ? step : add({.op = BoundOp::kAdd, .a = step, .b = number(more)});
+  return more == 0 ? step : steps_.add({.op = BoundOp::kAdd, .a = step, .b = steps_.number(more)});
 }
 
 std::uint32_t BoundFinder::parameter_at(const Operand& operand) const {
@@ -184,54 +98,22 @@ std::uint32_t BoundFinder::parameter_at(const Operand& operand) const {
 }
 
 BoundClaim BoundFinder::has_threads(std::uint32_t axis, std::uint32_t threads) {
-  return is_number(add({.op = BoundOp::kThreads, .value = axis}), threads);
+  return steps_.is_number(steps_.add({.op = BoundOp::kThreads, .value = axis}), threads);
 }
 
 BoundClaim BoundFinder::has_shared(std::uint32_t bytes) {
-  return is_number(add({.op = BoundOp::kShared}), bytes);
-}
-
-BoundClaim BoundFinder::is_number(std::uint32_t step, std::uint32_t number) {
-  const std::uint32_t apart = add({.op = BoundOp::kSubtract, .a = step, .b = this->number(number)});
-  return {.kind = BoundClaim::Kind::kInVariable, .step = apart, .bytes = 1, .limit = 1};
-}
-
-bool BoundFinder::may_hold(const BoundClaim& claim) const {
-  if (has_launch_ || claim.kind == BoundClaim::Kind::kMultiple) return many_.holds(claim);
-  if (claim.kind == BoundClaim::Kind::kAligned) return true;
-  return may_be_narrow(claim.step) &&
-         (claim.kind != BoundClaim::Kind::kInVariable || one_.holds(claim));
-}
-
-AccessBounds BoundFinder::bounds(std::vector<BoundClaim> claims) const {
-  AccessBounds result{.steps = {}, .claims = std::move(claims)};
-  std::vector<bool> is_needed(steps_.size(), false);
-  is_needed[kUnknown] = true;
-  for (const BoundClaim& claim : result.claims) is_needed[claim.step] = true;
-  for (std::size_t i = steps_.size(); i-- > 0;) {
-    if (!is_needed[i]) continue;
-    for (const std::uint32_t used : {steps_[i].a, steps_[i].b, steps_[i].c}) is_needed[used] = true;
-  }
-  std::vector<std::uint32_t> places(steps_.size(), kUnknown);
-  for (std::size_t i = 0; i < steps_.size(); ++i) {
-    if (!is_needed[i]) continue;
-    places[i] = static_cast<std::uint32_t>(result.steps.size());
-    BoundStep& step = result.steps.emplace_back(steps_[i]);
-    for (std::uint32_t* const used : {&step.a, &step.b, &step.c}) *used = places[*used];
-  }
-  for (BoundClaim& claim : result.claims) claim.step = places[claim.step];
-  return result;
+  return steps_.is_number(steps_.add({.op = BoundOp::kShared}), bytes);
 }
 
 BoundFinder::Value BoundFinder::sum(Value a, Value b) {
   if (a.variable != nullptr && b.variable != nullptr) return {};
   return {.variable = a.variable != nullptr ? a.variable : b.variable,
-          .step = add({.op = BoundOp::kAdd, .a = a.step, .b = b.step})};
+          .step = steps_.add({.op = BoundOp::kAdd, .a = a.step, .b = b.step})};
 }
 
 BoundFinder::Value BoundFinder::of(const Operand& operand, std::uint32_t where, std::uint32_t at) {
   if (operand.negated || operand.component != 0) return {};
-  if (operand.kind == Operand::Kind::kInteger) return {.step = number(operand.integer)};
+  if (operand.kind == Operand::Kind::kInteger) return {.step = steps_.number(operand.integer)};
   if (operand.kind == Operand::Kind::kSpecial) return {.step = special(operand)};
   if (operand.kind != Operand::Kind::kSymbol) return {};
   if (const auto r = registers_.of(operand)) return of_register(*r, where, at);
@@ -240,7 +122,7 @@ BoundFinder::Value BoundFinder::of(const Operand& operand, std::uint32_t where, 
                       function_.variables[operand.index].space != ptx::Space::kReg &&
                       function_.variables[operand.index].space != ptx::Space::kParam;
   if (!is_module && !is_own) return {};
-  return {.variable = &operand, .step = number(operand.integer)};
+  return {.variable = &operand, .step = steps_.number(operand.integer)};
 }
 
 /// A number, not an address in a variable.
@@ -256,13 +138,15 @@ std::uint32_t BoundFinder::special(const Operand& operand) {
   const auto is = [&](std::string_view wanted) {
     return has_axis && name.size() == wanted.size() + 1 && name.starts_with(wanted);
   };
-  const auto index = [&](std::uint32_t size) { return add({.op = BoundOp::kIndex, .a = size}); };
-  if (is("%tid.")) return index(add({.op = BoundOp::kThreads, .value = axis}));
-  if (is("%ntid.")) return add({.op = BoundOp::kThreads, .value = axis});
-  if (is("%ctaid.")) return index(add({.op = BoundOp::kBlocks, .value = axis}));
-  if (is("%nctaid.")) return add({.op = BoundOp::kBlocks, .value = axis});
-  if (name == "%laneid") return index(number(kWarpThreads));
-  return name == "WARP_SZ" ? number(kWarpThreads) : kUnknown;
+  const auto index = [&](std::uint32_t size) {
+    return steps_.add({.op = BoundOp::kIndex, .a = size});
+  };
+  if (is("%tid.")) return index(steps_.add({.op = BoundOp::kThreads, .value = axis}));
+  if (is("%ntid.")) return steps_.add({.op = BoundOp::kThreads, .value = axis});
+  if (is("%ctaid.")) return index(steps_.add({.op = BoundOp::kBlocks, .value = axis}));
+  if (is("%nctaid.")) return steps_.add({.op = BoundOp::kBlocks, .value = axis});
+  if (name == "%laneid") return index(steps_.number(kWarpThreads));
+  return name == "WARP_SZ" ? steps_.number(kWarpThreads) : kUnknown;
 }
 
 BoundFinder::Value BoundFinder::of_register(std::uint32_t number, std::uint32_t where,
@@ -305,7 +189,7 @@ BoundFinder::Value BoundFinder::made_by(std::uint32_t made, std::uint32_t at) {
       return {.step = ratio(BoundOp::kRest, *division, at)};
     Value from = of(operands[1], made, at);
     from.step =
-        add({.op = BoundOp::kSubtract, .a = from.step, .b = step_of(operands[2], made, at)});
+        steps_.add({.op = BoundOp::kSubtract, .a = from.step, .b = step_of(operands[2], made, at)});
     return from;
   }
   if (opcode == "mad" && operands.size() == 4 && !instruction.has("hi"))
@@ -314,7 +198,7 @@ BoundFinder::Value BoundFinder::made_by(std::uint32_t made, std::uint32_t at) {
     const Value a = of(operands[1], made, at), b = of(operands[2], made, at);
     if (a.variable != b.variable) return {};
     return {.variable = a.variable,
-            .step = add({.op = BoundOp::kEither, .a = a.step, .b = b.step})};
+            .step = steps_.add({.op = BoundOp::kEither, .a = a.step, .b = b.step})};
   }
   return {.step = computed_by(made, at)};
 }
@@ -324,18 +208,18 @@ BoundFinder::Value BoundFinder::loaded_by(const Instruction& instruction) {
   const ptx::Type type = instruction.type();
   if (instruction.operands.size() < 2 || !is_integer(type)) return {};
   if (addresses_.table_row(instruction))
-    return {.variable = &instruction.operands[1], .step = number(0)};
+    return {.variable = &instruction.operands[1], .step = steps_.number(0)};
   const Operand& source = instruction.operands[1];
   const bool is_one = instruction.operands[0].kind == Operand::Kind::kSymbol;
   const bool is_parameter = is_one && instruction.has("param") && source.parts.size() == 1 &&
                             source.parts[0].reference == Reference::kParameter;
   std::uint32_t step = kUnknown;
   if (is_parameter && function_.is_entry) {
-    step = add({.op = BoundOp::kParameter,
-                .bits = static_cast<std::uint8_t>(bits_of(type)),
-                .value = parameter_at(source)});
+    step = steps_.add({.op = BoundOp::kParameter,
+                       .bits = static_cast<std::uint8_t>(bits_of(type)),
+                       .value = parameter_at(source)});
   }
-  return {.step = read(step, bits_of(type), is_signed(type))};
+  return {.step = steps_.read(step, bits_of(type), is_signed(type))};
 }
 
 BoundFinder::Value BoundFinder::converted_by(std::uint32_t made, std::uint32_t at) {
@@ -348,11 +232,11 @@ BoundFinder::Value BoundFinder::converted_by(std::uint32_t made, std::uint32_t a
   const ptx::Type to = instruction.type(1), source = instruction.type(0);
   if (!is_integer(to) || !is_integer(source) || from.variable != nullptr) return {};
   std::uint32_t step = from.step;
-  if (bits_of(to) > bits_of(source)) step = read(step, bits_of(source), is_signed(source));
+  if (bits_of(to) > bits_of(source)) step = steps_.read(step, bits_of(source), is_signed(source));
   // A register that is wider than the result gets the rest of its bits from the sign, or zeros.
   const auto result = registers_.of(instruction.operands[0]);
   const bool is_wider = !result || 8 * registers_.bytes(*result) > bits_of(to);
-  return {.step = is_wider ? read(step, bits_of(to), is_signed(to)) : step};
+  return {.step = is_wider ? steps_.read(step, bits_of(to), is_signed(to)) : step};
 }
 
 /// Of the first two operands of mul and mad.
@@ -362,14 +246,14 @@ std::uint32_t BoundFinder::product_by(std::uint32_t made, std::uint32_t at) {
   std::uint32_t a = step_of(instruction.operands[1], made, at);
   std::uint32_t b = step_of(instruction.operands[2], made, at);
   if (instruction.has("wide") || instruction.has("hi")) {
-    a = read(a, bits_of(type), is_signed(type));
-    b = read(b, bits_of(type), is_signed(type));
+    a = steps_.read(a, bits_of(type), is_signed(type));
+    b = steps_.read(b, bits_of(type), is_signed(type));
   } else if (!instruction.has("lo")) {
     return kUnknown;  // mul24
   }
-  const std::uint32_t product = add({.op = BoundOp::kMultiply, .a = a, .b = b});
+  const std::uint32_t product = steps_.add({.op = BoundOp::kMultiply, .a = a, .b = b});
   return instruction.has("hi")
-             ? add({.op = BoundOp::kShiftRight, .a = product, .value = bits_of(type)})
+             ? steps_.add({.op = BoundOp::kShiftRight, .a = product, .value = bits_of(type)})
              : product;
 }
 
@@ -377,11 +261,11 @@ std::uint32_t BoundFinder::product_by(std::uint32_t made, std::uint32_t at) {
 std::uint32_t BoundFinder::ratio(BoundOp op, std::uint32_t division, std::uint32_t at) {
   const Instruction& instruction = function_.instructions[division];
   const auto operand = [&](std::size_t i) {
-    return read(step_of(instruction.operands[i], division, at), bits_of(instruction.type()),
-                is_signed(instruction.type()));
+    return steps_.read(step_of(instruction.operands[i], division, at), bits_of(instruction.type()),
+                       is_signed(instruction.type()));
   };
   const std::uint32_t a = operand(1);
-  return add({.op = op, .a = a, .b = operand(2)});
+  return steps_.add({.op = op, .a = a, .b = operand(2)});
 }
 
 /// Divisions, shifts to the right and what else reads its operands as numbers.
@@ -393,17 +277,17 @@ std::uint32_t BoundFinder::divided_by(std::uint32_t made, std::uint32_t at) {
   const ptx::Type type = instruction.type();
   const Operand& second = instruction.operands[2];
   const std::uint32_t a =
-      read(step_of(instruction.operands[1], made, at), bits_of(type), is_signed(type));
+      steps_.read(step_of(instruction.operands[1], made, at), bits_of(type), is_signed(type));
   if (opcode == "shr") {
     const bool is_number = second.kind == Operand::Kind::kInteger && second.integer >= 0 &&
                            second.integer < bits_of(type);
-    if (is_number) return add({.op = BoundOp::kShiftRight, .a = a, .value = second.integer});
+    if (is_number) return steps_.add({.op = BoundOp::kShiftRight, .a = a, .value = second.integer});
     // Whatever it is shifted by, it does not grow.
-    return add({.op = BoundOp::kAnd, .a = a, .b = kUnknown});
+    return steps_.add({.op = BoundOp::kAnd, .a = a, .b = kUnknown});
   }
-  const std::uint32_t b = read(step_of(second, made, at), bits_of(type), is_signed(type));
-  if (opcode == "min") return add({.op = BoundOp::kMin, .a = a, .b = b});
-  return opcode == "max" ? add({.op = BoundOp::kMax, .a = a, .b = b}) : kUnknown;
+  const std::uint32_t b = steps_.read(step_of(second, made, at), bits_of(type), is_signed(type));
+  if (opcode == "min") return steps_.add({.op = BoundOp::kMin, .a = a, .b = b});
+  return opcode == "max" ? steps_.add({.op = BoundOp::kMax, .a = a, .b = b}) : kUnknown;
 }
 
 std::uint32_t BoundFinder::computed_by(std::uint32_t made, std::uint32_t at) {
@@ -411,17 +295,20 @@ std::uint32_t BoundFinder::computed_by(std::uint32_t made, std::uint32_t at) {
   const std::string_view opcode = instruction.opcode;
   const auto& operands = instruction.operands;
   const auto operand = [&](std::size_t i) { return step_of(operands[i], made, at); };
-  if (opcode == "neg") return add({.op = BoundOp::kSubtract, .a = number(0), .b = operand(1)});
-  if (opcode == "not") return add({.op = BoundOp::kSubtract, .a = number(-1), .b = operand(1)});
+  if (opcode == "neg")
+    return steps_.add({.op = BoundOp::kSubtract, .a = steps_.number(0), .b = operand(1)});
+  if (opcode == "not")
+    return steps_.add({.op = BoundOp::kSubtract, .a = steps_.number(-1), .b = operand(1)});
   if (operands.size() != 3) return kUnknown;
   if (opcode == "mul") return product_by(made, at);
-  if (opcode == "and") return add({.op = BoundOp::kAnd, .a = operand(1), .b = operand(2)});
+  if (opcode == "and") return steps_.add({.op = BoundOp::kAnd, .a = operand(1), .b = operand(2)});
   if (opcode == "or" || opcode == "xor")
-    return add({.op = BoundOp::kOr, .a = operand(1), .b = operand(2)});
+    return steps_.add({.op = BoundOp::kOr, .a = operand(1), .b = operand(2)});
   if (opcode == "shl") {
     const std::int64_t by = operands[2].integer;
     if (operands[2].kind != Operand::Kind::kInteger || by < 0 || by >= 63) return kUnknown;
-    return add({.op = BoundOp::kMultiply, .a = operand(1), .b = number(std::int64_t{1} << by)});
+    return steps_.add(
+        {.op = BoundOp::kMultiply, .a = operand(1), .b = steps_.number(std::int64_t{1} << by)});
   }
   return divided_by(made, at);
 }
@@ -429,25 +316,27 @@ std::uint32_t BoundFinder::computed_by(std::uint32_t made, std::uint32_t at) {
 /// What the register is compared with.
 std::uint32_t BoundFinder::other_of(const Limit& limit, std::uint32_t comparison) {
   const std::uint32_t other =
-      limit.other == nullptr ? number(0) : step_of(*limit.other, comparison, comparison);
+      limit.other == nullptr ? steps_.number(0) : step_of(*limit.other, comparison, comparison);
   if (limit.less == nullptr) return other;
   const std::uint32_t less = step_of(*limit.less, limit.reader, limit.reader);
-  return read(add({.op = BoundOp::kSubtract, .a = other, .b = less}), limit.bits, limit.is_signed);
+  return steps_.read(steps_.add({.op = BoundOp::kSubtract, .a = other, .b = less}), limit.bits,
+                     limit.is_signed);
 }
 
 std::uint32_t BoundFinder::with_limit(std::uint32_t step, const Limit& limit,
                                       std::uint32_t comparison) {
   using Kind = Limit::Kind;
   const std::uint32_t other = other_of(limit, comparison);
-  if (limit.offset != 0) step = add({.op = BoundOp::kAdd, .a = step, .b = number(limit.offset)});
+  if (limit.offset != 0)
+    step = steps_.add({.op = BoundOp::kAdd, .a = step, .b = steps_.number(limit.offset)});
   const std::uint32_t whole = step;
   const auto bounded = [&](BoundOp op) {
-    step = add({.op = op,
-                .bits = limit.bits,
-                .is_signed = limit.is_signed,
-                .a = step,
-                .b = other,
-                .value = limit.apart});
+    step = steps_.add({.op = op,
+                       .bits = limit.bits,
+                       .is_signed = limit.is_signed,
+                       .a = step,
+                       .b = other,
+                       .value = limit.apart});
   };
   if (limit.kind == Kind::kUnequal) {
     bounded(BoundOp::kUnequal);
@@ -457,14 +346,14 @@ std::uint32_t BoundFinder::with_limit(std::uint32_t step, const Limit& limit,
   }
   // The lower half is the whole where that is no larger.
   if (limit.is_cut) {
-    step = add({.op = BoundOp::kWithin,
-                .bits = limit.bits,
-                .is_signed = limit.is_signed,
-                .a = whole,
-                .b = step});
+    step = steps_.add({.op = BoundOp::kWithin,
+                       .bits = limit.bits,
+                       .is_signed = limit.is_signed,
+                       .a = whole,
+                       .b = step});
   }
   if (limit.offset == 0) return step;
-  return add({.op = BoundOp::kSubtract, .a = step, .b = number(limit.offset)});
+  return steps_.add({.op = BoundOp::kSubtract, .a = step, .b = steps_.number(limit.offset)});
 }
 
 /// Whether what was compared is the register's number at `at`. With `counter`, whether it is what
@@ -517,9 +406,11 @@ std::optional<Limit> BoundFinder::limit_in_turn(std::uint32_t number, const Coun
 
 /// What a turn adds to a counter, as a number with a sign.
 std::uint32_t BoundFinder::growth(const Counter& counter, unsigned bits) {
-  if (counter.by == nullptr) return number(counter.growth);
-  const std::uint32_t by = read(step_of(*counter.by, counter.added, counter.added), bits, true);
-  return counter.is_less ? add({.op = BoundOp::kSubtract, .a = number(0), .b = by}) : by;
+  if (counter.by == nullptr) return steps_.number(counter.growth);
+  const std::uint32_t by =
+      steps_.read(step_of(*counter.by, counter.added, counter.added), bits, true);
+  return counter.is_less ? steps_.add({.op = BoundOp::kSubtract, .a = steps_.number(0), .b = by})
+                         : by;
 }
 
 /// All values of a counter at `at`, by the condition on which a further turn begins. What is
@@ -537,10 +428,13 @@ std::optional<BoundFinder::Course> BoundFinder::course(std::uint32_t number, con
     if (!is_number && (is_sum || limit->kind == Limit::Kind::kUnequal)) continue;
     const Value begins = made_by(counter.first, at);
     if (begins.variable != nullptr) continue;
-    const auto typed = [&](std::uint32_t of) { return read(of, limit->bits, limit->is_signed); };
+    const auto typed = [&](std::uint32_t of) {
+      return steps_.read(of, limit->bits, limit->is_signed);
+    };
     const std::uint32_t first = with_conditions(begins.step, number, at, &counter);
     const std::uint32_t compared =
-        is_sum ? typed(add({.op = BoundOp::kAdd, .a = first, .b = this->number(limit->offset)}))
+        is_sum ? typed(steps_.add(
+                     {.op = BoundOp::kAdd, .a = first, .b = steps_.number(limit->offset)}))
                : typed(first);
     Course course{.first = is_sum ? first : compared, .by = growth(counter, limit->bits)};
     BoundStep step{.bits = limit->bits, .is_signed = limit->is_signed, .a = compared};
@@ -555,10 +449,10 @@ std::optional<BoundFinder::Course> BoundFinder::course(std::uint32_t number, con
       step.b = with_limit(kUnknown, *limit, condition.comparison);
       step.c = course.by;
     }
-    course.all = add(step);
+    course.all = steps_.add(step);
     if (is_sum) {
-      const std::uint32_t apart = add({.op = BoundOp::kSubtract, .a = first, .b = compared});
-      course.all = add({.op = BoundOp::kAdd, .a = course.all, .b = apart});
+      const std::uint32_t apart = steps_.add({.op = BoundOp::kSubtract, .a = first, .b = compared});
+      course.all = steps_.add({.op = BoundOp::kAdd, .a = course.all, .b = apart});
     }
     return course;
   }
@@ -589,7 +483,8 @@ std::optional<std::uint32_t> BoundFinder::turns(std::uint32_t number, const Coun
         its && counters_.have_same_turns(counter, *its)) {
       const auto found = course(other, *its, begin);
       if (found)
-        return add({.op = BoundOp::kTurns, .a = found->first, .b = found->all, .c = found->by});
+        return steps_.add(
+            {.op = BoundOp::kTurns, .a = found->first, .b = found->all, .c = found->by});
     }
     if (const auto its = counters_.find_shifted(other, begin);
         its && counters_.have_same_turns(counter, *its)) {
@@ -612,10 +507,10 @@ std::optional<std::uint32_t> BoundFinder::most_shifts(std::uint32_t number, cons
       continue;
     }
     const std::int64_t by = shifted.growth;
-    return add({.op = BoundOp::kTurns,
-                .a = this->number(0),
-                .b = this->number((limit->bits + by - 1) / by - 1),
-                .c = this->number(1)});
+    return steps_.add({.op = BoundOp::kTurns,
+                       .a = steps_.number(0),
+                       .b = steps_.number((limit->bits + by - 1) / by - 1),
+                       .c = steps_.number(1)});
   }
   return std::nullopt;
 }
@@ -633,14 +528,15 @@ std::optional<std::uint32_t> BoundFinder::tied(const Counter& counter, std::uint
   const auto bits = static_cast<std::uint8_t>(8 * registers_.bytes(other));
   const Value mine_first = made_by(counter.first, at), its_first = made_by(its->first, at);
   if (its_first.variable != nullptr) return std::nullopt;
-  const std::uint32_t first = read(with_conditions(its_first.step, other, at, &*its), bits, true);
+  const std::uint32_t first =
+      steps_.read(with_conditions(its_first.step, other, at, &*its), bits, true);
   std::uint32_t all = kUnknown;
   const auto found = course(other, *its, begin);
   if (found) {
     all = found->all;
   } else if (const auto many = turns(other, *its, begin)) {
-    all = add({.op = BoundOp::kMultiply, .a = *many, .b = this->number(its->growth)});
-    all = add({.op = BoundOp::kAdd, .a = first, .b = all});
+    all = steps_.add({.op = BoundOp::kMultiply, .a = *many, .b = steps_.number(its->growth)});
+    all = steps_.add({.op = BoundOp::kAdd, .a = first, .b = all});
   } else {
     return std::nullopt;
   }
@@ -648,15 +544,16 @@ std::optional<std::uint32_t> BoundFinder::tied(const Counter& counter, std::uint
   if (here == all && !found) return std::nullopt;  // it says no more than the turns
   const std::int64_t times = counter.growth / its->growth;
   const std::uint32_t its_part =
-      add({.op = BoundOp::kMultiply, .a = first, .b = this->number(times)});
-  const std::uint32_t rest = add({.op = BoundOp::kSubtract, .a = mine_first.step, .b = its_part});
-  return add({.op = BoundOp::kTied,
-              .bits = bits,
-              .is_signed = true,
-              .a = rest,
-              .b = all,
-              .c = here,
-              .value = times});
+      steps_.add({.op = BoundOp::kMultiply, .a = first, .b = steps_.number(times)});
+  const std::uint32_t rest =
+      steps_.add({.op = BoundOp::kSubtract, .a = mine_first.step, .b = its_part});
+  return steps_.add({.op = BoundOp::kTied,
+                     .bits = bits,
+                     .is_signed = true,
+                     .a = rest,
+                     .b = all,
+                     .c = here,
+                     .value = times});
 }
 
 BoundFinder::Value BoundFinder::counted(std::uint32_t number, const Counter& counter,
@@ -665,15 +562,15 @@ BoundFinder::Value BoundFinder::counted(std::uint32_t number, const Counter& cou
   const auto many = turns(number, counter, at);
   if (!many) return {};
   // Where no thread comes to the change, it is not changed.
-  const std::uint32_t by = add({.op = BoundOp::kEither,
-                                .a = growth(counter, 8 * registers_.bytes(number)),
-                                .b = this->number(0)});
-  const std::uint32_t way = add({.op = BoundOp::kMultiply, .a = by, .b = *many});
+  const std::uint32_t by = steps_.add({.op = BoundOp::kEither,
+                                       .a = growth(counter, 8 * registers_.bytes(number)),
+                                       .b = steps_.number(0)});
+  const std::uint32_t way = steps_.add({.op = BoundOp::kMultiply, .a = by, .b = *many});
   Value value = made_by(counter.first, at);
-  value.step = add({.op = BoundOp::kAdd, .a = value.step, .b = way});
+  value.step = steps_.add({.op = BoundOp::kAdd, .a = value.step, .b = way});
   for (const std::uint32_t other : companions(number, counter)) {
     const auto closer = tied(counter, other, at);
-    if (closer && many_.is_narrower(*closer, value.step)) value.step = *closer;
+    if (closer && steps_.is_narrower(*closer, value.step)) value.step = *closer;
   }
   return value;
 }
@@ -691,7 +588,7 @@ std::optional<std::uint32_t> BoundFinder::turns_of(std::uint32_t loop, std::uint
     const auto found = course(number, *counter, begin);
     if (!found) continue;
     const std::uint32_t here = with_conditions(found->all, number, begin, nullptr);
-    return add({.op = BoundOp::kTurns, .a = found->first, .b = here, .c = found->by});
+    return steps_.add({.op = BoundOp::kTurns, .a = found->first, .b = here, .c = found->by});
   }
   return std::nullopt;
 }
@@ -706,16 +603,18 @@ BoundFinder::Value BoundFinder::begun_by(std::uint32_t write, std::uint32_t at) 
 /// What the sums add if each is carried out up to `times` times.
 std::uint32_t BoundFinder::added(const std::vector<DriftSum>& sums, std::uint32_t times,
                                  unsigned bits) {
-  std::uint32_t all = number(0);
+  std::uint32_t all = steps_.number(0);
   for (const DriftSum& sum : sums) {
-    std::uint32_t by =
-        sum.by == nullptr ? number(sum.number) : read(step_of(*sum.by, sum.at, sum.at), bits, true);
+    std::uint32_t by = sum.by == nullptr
+                           ? steps_.number(sum.number)
+                           : steps_.read(step_of(*sum.by, sum.at, sum.at), bits, true);
     if (sum.by != nullptr && sum.is_less)
-      by = add({.op = BoundOp::kSubtract, .a = number(0), .b = by});
+      by = steps_.add({.op = BoundOp::kSubtract, .a = steps_.number(0), .b = by});
     // Where no thread comes to it, it adds nothing.
-    by = add({.op = BoundOp::kEither, .a = by, .b = number(0)});
-    all = add(
-        {.op = BoundOp::kAdd, .a = all, .b = add({.op = BoundOp::kMultiply, .a = by, .b = times})});
+    by = steps_.add({.op = BoundOp::kEither, .a = by, .b = steps_.number(0)});
+    all = steps_.add({.op = BoundOp::kAdd,
+                      .a = all,
+                      .b = steps_.add({.op = BoundOp::kMultiply, .a = by, .b = times})});
   }
   return all;
 }
@@ -726,12 +625,13 @@ std::optional<BoundFinder::Value> BoundFinder::drifted(std::uint32_t number, std
   const auto many = drift ? turns_of(drift->loop, at) : std::nullopt;
   if (!many) return std::nullopt;
   std::vector<Value> begins;
-  if (drift->may_be_unset) begins.push_back({.step = this->number(0)});
+  if (drift->may_be_unset) begins.push_back({.step = steps_.number(0)});
   for (const std::uint32_t write : drift->beginnings) begins.push_back(begun_by(write, at));
   for (const std::uint32_t write : drift->restarts) begins.push_back(made_by(write, write));
   const unsigned bits = 8 * registers_.bytes(number);
   std::uint32_t way = added(drift->of_turns, *many, bits);
-  way = add({.op = BoundOp::kAdd, .a = way, .b = added(drift->of_present, this->number(1), bits)});
+  way = steps_.add(
+      {.op = BoundOp::kAdd, .a = way, .b = added(drift->of_present, steps_.number(1), bits)});
   const auto value = any_of(begins);
   return value ? std::optional(sum(*value, {.step = way})) : std::nullopt;
 }
@@ -741,9 +641,9 @@ std::optional<BoundFinder::Value> BoundFinder::any_of(const std::vector<Value>& 
   std::optional<Value> all;
   for (const Value& value : values) {
     if (all && all->variable != value.variable) return std::nullopt;
-    all = {
-        .variable = value.variable,
-        .step = all ? add({.op = BoundOp::kEither, .a = all->step, .b = value.step}) : value.step};
+    all = {.variable = value.variable,
+           .step = all ? steps_.add({.op = BoundOp::kEither, .a = all->step, .b = value.step})
+                       : value.step};
   }
   return all;
 }
@@ -762,7 +662,7 @@ BoundFinder::Value BoundFinder::of_changing(std::uint32_t number, std::uint32_t 
   }
   if (const auto value = drifted(number, at)) return *value;
   std::vector<Value> values;
-  if (!is_written) values.push_back({.step = this->number(0)});
+  if (!is_written) values.push_back({.step = steps_.number(0)});
   for (const std::uint32_t write : writes) values.push_back(begun_by(write, at));
   return any_of(values).value_or(Value{});
 }
@@ -781,14 +681,13 @@ std::uint32_t BoundFinder::where_reached(std::uint32_t step, std::uint32_t at) {
         const auto r = registers_.of(operands[i]);
         if (!r || !addresses_.is_written_once(*r) || registers_.is_predicate(*r)) continue;
         const Value value = of_register(*r, condition.comparison, at);
-        const bool is_empty =
-            many_.is_empty(value.step) && (!has_launch_ || one_.is_empty(value.step));
-        if (value.variable == nullptr && is_empty) known->second = value.step;
+        if (value.variable == nullptr && steps_.is_empty(value.step)) known->second = value.step;
       }
     }
   }
   const std::uint32_t compared = reached_[block];
-  return compared == kUnknown ? step : add({.op = BoundOp::kWhere, .a = step, .b = compared});
+  return compared == kUnknown ? step
+                              : steps_.add({.op = BoundOp::kWhere, .a = step, .b = compared});
 }
 
 }  // namespace slate::injector

@@ -13,7 +13,7 @@
 #include "injector/analysis/parameter_layout.h"
 #include "injector/fence/access_bounds.h"
 #include "injector/fence/addresses.h"
-#include "injector/fence/bound_values.h"
+#include "injector/fence/bound_steps.h"
 #include "injector/fence/conditions.h"
 #include "injector/fence/counters.h"
 #include "injector/fence/drifts.h"
@@ -37,8 +37,8 @@ class BoundFinder {
   };
   /// Where the operand in brackets of instruction `at` leads.
   Value address(const ptx::Operand& operand, std::uint32_t at);
-  /// Whether the claim seems to hold for some launches. Where one does not, none of them helps.
-  bool may_hold(const BoundClaim& claim) const;
+  /// As BoundSteps::may_hold().
+  bool may_hold(const BoundClaim& claim) const { return steps_.may_hold(claim); }
   /// The claim that the block has so many threads along the axis.
   BoundClaim has_threads(std::uint32_t axis, std::uint32_t threads);
   /// The claim that the block has so many bytes of dynamic shared memory.
@@ -47,23 +47,20 @@ class BoundFinder {
   std::uint32_t parameter(const ptx::Operand& operand, std::int64_t more);
   /// The first byte of a parameter that is named in brackets.
   std::uint32_t parameter_at(const ptx::Operand& operand) const;
-  /// The steps so far, of which those are left out that no claim needs. Those of the claims are
-  /// numbered anew.
-  AccessBounds bounds(std::vector<BoundClaim> claims) const;
+  /// As BoundSteps::bounds().
+  AccessBounds bounds(std::vector<BoundClaim> claims) const {
+    return steps_.bounds(std::move(claims));
+  }
 
  private:
-  static constexpr std::size_t kMostSteps = 8192;  // beyond it nothing is followed any more
-  static constexpr int kMostDepth = 100;           // of values that follow from one another
+  static constexpr std::uint32_t kUnknown = BoundSteps::kUnknown;
+  static constexpr int kMostDepth = 100;  // of values that follow from one another
 
   /// The steps of a counter in its loop: what it begins with, what is added, all its values.
   struct Course {
     std::uint32_t first = 0, by = 0, all = 0;
   };
 
-  std::uint32_t add(BoundStep step);
-  BoundClaim is_number(std::uint32_t step, std::uint32_t number);
-  std::uint32_t number(std::int64_t value) { return add({.op = BoundOp::kNumber, .value = value}); }
-  std::uint32_t read(std::uint32_t step, unsigned bits, bool is_signed);
   // The value of an operand of instruction `where`, as an instruction `at` behind it needs it.
   Value of(const ptx::Operand& operand, std::uint32_t where, std::uint32_t at);
   std::uint32_t step_of(const ptx::Operand& operand, std::uint32_t where, std::uint32_t at);
@@ -108,9 +105,6 @@ class BoundFinder {
   Value begun_by(std::uint32_t write, std::uint32_t at);
   std::optional<Value> any_of(const std::vector<Value>& values);
   std::uint32_t added(const std::vector<DriftSum>& sums, std::uint32_t times, unsigned bits);
-  bool may_be_narrow(std::uint32_t step) const {
-    return many_.is_empty(step) || many_.is_narrow(step);
-  }
   std::uint32_t where_reached(std::uint32_t step, std::uint32_t at);
 
   const ptx::Function& function_;
@@ -126,14 +120,7 @@ class BoundFinder {
   // Of registers that are written once, by where their conditions begin; of others, by instruction.
   std::map<std::pair<std::uint32_t, std::uint32_t>, Value> known_;
   std::map<std::uint32_t, std::uint32_t> reached_;  // by block: a step that no thread comes to
-  std::map<BoundStep, std::uint32_t> computed_;     // steps by what they compute
-  std::vector<BoundStep> steps_;
-  // Of two small launches, one with many threads and one with one. Or of the given launch, and of a
-  // small one with its block.
-  const std::vector<std::byte> parameters_;
-  const bool has_launch_;
-  const LaunchValues many_launch_, one_launch_;
-  BoundValues many_, one_;
+  BoundSteps steps_;
   int depth_ = 0;
 };
 

@@ -72,6 +72,13 @@ class BoundValuesOf {
   bool is_narrow(std::uint32_t step) const;
   /// Whether the step's interval has fewer numbers than another one's.
   bool is_narrower(std::uint32_t step, std::uint32_t other) const;
+  /// Whether the step's interval begins below another one's, or ends above it.
+  bool begins_below(std::uint32_t step, std::uint32_t other) const {
+    return lows_[step] < lows_[other];
+  }
+  bool ends_above(std::uint32_t step, std::uint32_t other) const {
+    return highs_[step] > highs_[other];
+  }
   /// Makes room for so many steps.
   void reserve(std::size_t steps);
   /// Whether a number did not fit, so that nothing that was found counts. BoundValues: never.
