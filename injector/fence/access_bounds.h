@@ -50,6 +50,11 @@ enum class BoundOp : std::uint8_t {
   kTied,     // a + `value` * c. b holds all that the register of c can be. Only if neither wraps
   kWhere,    // a, where some thread comes for which b is
   kWithin,   // b if a is within the numbers of the step's type, else a
+  kRounded,  // a, whose lowest `value` bits are 0
+  kElse,     // a, or b if nothing is known of a
+  /// A register that is one of c when a loop begins, and one of b at the end of each turn that
+  /// began with one of a. a: it stays one of these.
+  kInvariant,
 };
 
 struct BoundStep {

@@ -12,31 +12,26 @@
 
 #include "injector/analysis/parameter_layout.h"
 #include "injector/fence/access_bounds.h"
-#include "injector/fence/addresses.h"
+#include "injector/fence/bound_facts.h"
 #include "injector/fence/bound_steps.h"
-#include "injector/fence/conditions.h"
-#include "injector/fence/counters.h"
-#include "injector/fence/drifts.h"
+#include "injector/fence/invariants.h"
+#include "injector/fence/turn_bounds.h"
 
 namespace slate::injector {
 
 /// It has more than 25 functions, as they all call one another: a number leads to those that it is
-/// made of, to the conditions on it, and to counters, whose beginnings and limits are such numbers.
+/// made of, and to the conditions on it. What loops make of numbers has parts of its own.
 class BoundFinder {
  public:
   /// `launch`: one whose accesses are to be bounded; null: two small ones are tried. Requires: the
   /// arguments outlive it.
   BoundFinder(const ptx::Function& function, const ControlFlow& flow, const Registers& registers,
               const Addresses& addresses, const Loops& loops, const LaunchValues* launch);
+  BoundFinder(const BoundFinder&) = delete;
+  BoundFinder& operator=(const BoundFinder&) = delete;
 
-  /// An address: `step` gives the bytes from the beginning of a variable, which is named or loaded
-  /// from its row of the table. Null: from 0.
-  struct Value {
-    const ptx::Operand* variable = nullptr;
-    std::uint32_t step = 0;
-  };
   /// Where the operand in brackets of instruction `at` leads.
-  Value address(const ptx::Operand& operand, std::uint32_t at);
+  BoundNumber address(const ptx::Operand& operand, std::uint32_t at);
   /// As BoundSteps::may_hold().
   bool may_hold(const BoundClaim& claim) const { return steps_.may_hold(claim); }
   /// The claim that the block has so many threads along the axis.
@@ -52,75 +47,66 @@ class BoundFinder {
     return steps_.bounds(std::move(claims));
   }
 
+  // For the parts that find numbers of loops:
+
+  /// What an instruction writes, with the conditions that hold for its operands at `at`.
+  BoundNumber made_by(std::uint32_t made, std::uint32_t at);
+  /// What instruction `write` has written, as instruction `at` finds it: with the conditions there,
+  /// if no thread can have come to others since.
+  BoundNumber begun_by(std::uint32_t write, std::uint32_t at);
+  /// A register that instruction `where` reads, as an instruction `at` behind it needs it.
+  BoundNumber of_register(std::uint32_t number, std::uint32_t where, std::uint32_t at);
+  /// The same of an operand that is a number, not an address in a variable.
+  std::uint32_t step_of(const ptx::Operand& operand, std::uint32_t where, std::uint32_t at);
+  /// What the register is compared with.
+  std::uint32_t other_of(const Limit& limit, std::uint32_t comparison);
+  std::uint32_t with_limit(std::uint32_t step, const Limit& limit, std::uint32_t comparison);
+  /// `counter`: the register's, if it is one. Then `step` is what it begins with, and only what was
+  /// compared before the loop counts.
+  std::uint32_t with_conditions(std::uint32_t step, std::uint32_t number, std::uint32_t at,
+                                const Counter* counter);
+  /// Whether what was compared is the register's number at `at`. With `counter`, whether it is what
+  /// the counter begins with.
+  bool counts(std::uint32_t number, const Limit& limit, std::uint32_t at,
+              const Counter* counter) const;
+  /// What is found if the register is `value` whenever a thread comes to `at`. Nothing else counts
+  /// that was found before, as it may depend on what is being looked for.
+  template <typename Found>
+  auto assuming(std::uint32_t number, std::uint32_t at, BoundNumber value, const Found& found) {
+    assumed_.insert_or_assign({number, at}, value);
+    auto known = std::exchange(known_, assumed_);
+    auto result = found();
+    known_ = std::move(known);
+    assumed_.erase({number, at});
+    return result;
+  }
+
  private:
   static constexpr std::uint32_t kUnknown = BoundSteps::kUnknown;
   static constexpr int kMostDepth = 100;  // of values that follow from one another
 
-  /// The steps of a counter in its loop: what it begins with, what is added, all its values.
-  struct Course {
-    std::uint32_t first = 0, by = 0, all = 0;
-  };
-
-  // The value of an operand of instruction `where`, as an instruction `at` behind it needs it.
-  Value of(const ptx::Operand& operand, std::uint32_t where, std::uint32_t at);
-  std::uint32_t step_of(const ptx::Operand& operand, std::uint32_t where, std::uint32_t at);
-  Value of_register(std::uint32_t number, std::uint32_t where, std::uint32_t at);
-  Value of_changing(std::uint32_t number, std::uint32_t at);
-  Value made_by(std::uint32_t made, std::uint32_t at);
-  Value loaded_by(const ptx::Instruction& instruction);
-  Value converted_by(std::uint32_t made, std::uint32_t at);
+  BoundNumber of(const ptx::Operand& operand, std::uint32_t where, std::uint32_t at);
+  BoundNumber of_changing(std::uint32_t number, std::uint32_t at);
+  BoundNumber loaded_by(const ptx::Instruction& instruction);
+  BoundNumber converted_by(std::uint32_t made, std::uint32_t at);
   std::uint32_t computed_by(std::uint32_t made, std::uint32_t at);
   std::uint32_t product_by(std::uint32_t made, std::uint32_t at);
   std::uint32_t divided_by(std::uint32_t made, std::uint32_t at);
   std::uint32_t ratio(BoundOp op, std::uint32_t division, std::uint32_t at);
+  std::optional<std::uint32_t> rounded_by(std::uint32_t made, std::uint32_t at);
   std::uint32_t special(const ptx::Operand& operand);
-  Value sum(Value a, Value b);
-  std::uint32_t other_of(const Limit& limit, std::uint32_t comparison);
-  std::uint32_t with_limit(std::uint32_t step, const Limit& limit, std::uint32_t comparison);
-  std::uint32_t with_conditions(std::uint32_t step, std::uint32_t number, std::uint32_t at,
-                                const Counter* counter);
-  bool counts(std::uint32_t number, const Limit& limit, std::uint32_t at,
-              const Counter* counter) const;
-  std::optional<Limit> limit_on_changed(std::uint32_t number, const Counter& counter,
-                                        const Condition& condition) const;
-  std::optional<Limit> limit_in_turn(std::uint32_t number, const Counter& counter,
-                                     const Condition& condition) const;
-  std::uint32_t growth(const Counter& counter, unsigned bits);
-  std::optional<Course> course(std::uint32_t number, const Counter& counter, std::uint32_t at);
-  /// The registers that a block changes, but for this one.
-  std::vector<std::uint32_t> changed_in(std::uint32_t block,
-                                        std::optional<std::uint32_t> but = {}) const;
-  /// The other registers that a counter's last block changes.
-  std::vector<std::uint32_t> companions(std::uint32_t number, const Counter& counter) const {
-    return changed_in(flow_.block_of(counter.change), number);
-  }
-  std::optional<std::uint32_t> turns(std::uint32_t number, const Counter& counter,
-                                     std::uint32_t at);
-  std::optional<std::uint32_t> most_shifts(std::uint32_t number, const Counter& shifted,
-                                           std::uint32_t at);
-  std::optional<std::uint32_t> tied(const Counter& counter, std::uint32_t other, std::uint32_t at);
-  Value counted(std::uint32_t number, const Counter& counter, std::uint32_t at);
-  std::optional<std::uint32_t> turns_of(std::uint32_t loop, std::uint32_t at);
-  std::optional<Value> drifted(std::uint32_t number, std::uint32_t at);
-  Value begun_by(std::uint32_t write, std::uint32_t at);
-  std::optional<Value> any_of(const std::vector<Value>& values);
-  std::uint32_t added(const std::vector<DriftSum>& sums, std::uint32_t times, unsigned bits);
   std::uint32_t where_reached(std::uint32_t step, std::uint32_t at);
 
-  const ptx::Function& function_;
-  const ControlFlow& flow_;
-  const Registers& registers_;
-  const Addresses& addresses_;
-  const Loops& loops_;
-  const RegisterWrites writes_;
-  Conditions conditions_;
-  const Counters counters_;
-  Drifts drifts_;
+  BoundFacts facts_;
   const ParameterLayout layout_;
   // Of registers that are written once, by where their conditions begin; of others, by instruction.
-  std::map<std::pair<std::uint32_t, std::uint32_t>, Value> known_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, BoundNumber> known_;
+  // What is assumed at present of registers at the beginning of loops' turns, as in `known_`.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, BoundNumber> assumed_;
   std::map<std::uint32_t, std::uint32_t> reached_;  // by block: a step that no thread comes to
   BoundSteps steps_;
+  TurnBounds turns_;
+  Invariants invariants_;
   int depth_ = 0;
 };
 

@@ -19,6 +19,7 @@ bool is_function(const BoundStep& step) {
     case BoundOp::kIndex:
     case BoundOp::kRead:
     case BoundOp::kShiftRight:
+    case BoundOp::kRounded:
       return step.a != BoundSteps::kUnknown;
     case BoundOp::kAdd:
     case BoundOp::kSubtract:
@@ -97,6 +98,33 @@ std::uint32_t BoundSteps::read(std::uint32_t step, unsigned bits, bool is_signed
               .a = step});
 }
 
+BoundNumber BoundSteps::sum(BoundNumber a, BoundNumber b) {
+  if (a.variable != nullptr && b.variable != nullptr) return {};
+  return {.variable = a.variable != nullptr ? a.variable : b.variable,
+          .step = add({.op = BoundOp::kAdd, .a = a.step, .b = b.step})};
+}
+
+/// One of the values. Null: of none, or of addresses in several variables.
+std::optional<BoundNumber> BoundSteps::any_of(const std::vector<BoundNumber>& values) {
+  std::optional<BoundNumber> all;
+  for (const BoundNumber& value : values) {
+    if (all && all->variable != value.variable) return std::nullopt;
+    all = {
+        .variable = value.variable,
+        .step = all ? add({.op = BoundOp::kEither, .a = all->step, .b = value.step}) : value.step};
+  }
+  return all;
+}
+
+void BoundSteps::go_back_to(std::uint32_t count) {
+  for (std::size_t i = count; i < steps_.size(); ++i) {
+    if (is_function(steps_[i])) computed_.erase(steps_[i]);
+  }
+  steps_.resize(count);
+  many_.go_to(count);
+  one_.go_to(count);
+}
+
 BoundClaim BoundSteps::is_number(std::uint32_t step, std::uint32_t number) {
   const std::uint32_t apart = add({.op = BoundOp::kSubtract, .a = step, .b = this->number(number)});
   return {.kind = BoundClaim::Kind::kInVariable, .step = apart, .bytes = 1, .limit = 1};
@@ -127,15 +155,6 @@ AccessBounds BoundSteps::bounds(std::vector<BoundClaim> claims) const {
   }
   for (BoundClaim& claim : result.claims) claim.step = places[claim.step];
   return result;
-}
-
-void BoundSteps::go_back_to(std::uint32_t count) {
-  for (std::size_t i = count; i < steps_.size(); ++i) {
-    if (is_function(steps_[i])) computed_.erase(steps_[i]);
-  }
-  steps_.resize(std::min<std::size_t>(count, steps_.size()));
-  many_.go_to(this->count());
-  one_.go_to(this->count());
 }
 
 }  // namespace slate::injector

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "injector/analysis/parameter_layout.h"
@@ -12,6 +13,13 @@
 #include "injector/fence/bound_values.h"
 
 namespace slate::injector {
+
+/// A number, or an address: `step` gives the bytes from the beginning of a variable, which is named
+/// or loaded from its row of the table. Null: from 0.
+struct BoundNumber {
+  const ptx::Operand* variable = nullptr;
+  std::uint32_t step = 0;
+};
 
 class BoundSteps {
  public:
@@ -27,6 +35,9 @@ class BoundSteps {
   std::uint32_t number(std::int64_t value) { return add({.op = BoundOp::kNumber, .value = value}); }
   /// The step as a number of so many bits.
   std::uint32_t read(std::uint32_t step, unsigned bits, bool is_signed);
+  BoundNumber sum(BoundNumber a, BoundNumber b);
+  /// One of the numbers. Null: of none, or of addresses in several variables.
+  std::optional<BoundNumber> any_of(const std::vector<BoundNumber>& numbers);
   /// The claim that the step is this number.
   BoundClaim is_number(std::uint32_t step, std::uint32_t number);
 
@@ -47,6 +58,8 @@ class BoundSteps {
   bool ends_above(std::uint32_t step, std::uint32_t other) const {
     return many_.ends_above(step, other);
   }
+  /// How many of the lowest bits are 0 there in each of the step's numbers.
+  unsigned zeros(std::uint32_t step) const { return many_.zeros(step); }
   /// Whether no thread comes to the step, as far as the launches say.
   bool is_empty(std::uint32_t step) const {
     return many_.is_empty(step) && (!has_launch_ || one_.is_empty(step));

@@ -148,8 +148,19 @@ class BoundMath {
     return (most & mask & ~below) | (mask & below);
   }
 
+  /// Whether the mask has all bits that the numbers have, but for some of the lowest.
+  static bool rounds(Number mask, Interval of) {
+    if (mask == 0 || !is_known(of)) return false;
+    const Number filled = mask | ((mask & -mask) - 1);
+    if (filled == -1) return true;
+    const Number all = of.low < 0 ? Number{-1} : two_to(width(of.high)) - 1;
+    return (filled & all) == all;
+  }
+
   static Interval common_bits(Interval a, Interval b) {
     if (a.low == a.high && b.low == b.high) return {.low = a.low & b.low, .high = a.low & b.low};
+    if (b.low == b.high && rounds(b.low, a)) return {.low = a.low & b.low, .high = a.high & b.low};
+    if (a.low == a.high && rounds(a.low, b)) return {.low = b.low & a.low, .high = b.high & a.low};
     if (a.low < 0 && b.low < 0) return kEverything;
     if (a.low < 0) return {.low = 0, .high = b.high};
     if (b.low < 0) return {.low = 0, .high = a.high};
@@ -232,19 +243,31 @@ class BoundMath {
     return {.low = least, .high = first.high};
   }
 
-  /// It must not step over its last value, which is the same at any time.
-  Interval counted(Interval a, Interval b, const BoundStep& step) {
+  /// It must not step over its last value, which is the same at any time. Of both the lowest
+  /// `zeros` bits are 0.
+  Interval counted(Interval a, Interval b, const BoundStep& step, unsigned zeros) {
     const Interval first = read(a, step), last = read(b, step);
     if (last.low != last.high) return kEverything;
     const auto by = static_cast<Number>(step.value);
     const auto meets = [&](Number length) {
-      return length == 1 || (first.low == first.high && (last.low - first.low) % length == 0);
+      return length == 1 || (two_to(std::min(zeros, 61u)) % length == 0) ||
+             (first.low == first.high && (last.low - first.low) % length == 0);
     };
     if (by > 0 && first.high < last.low && meets(by))
       return {.low = first.low, .high = last.low - by};
     if (by < 0 && first.low > last.low && meets(-by))
       return {.low = last.low - by, .high = first.high};
     return kEverything;
+  }
+
+  static Interval rounded(Interval a, std::int64_t zeros) {
+    if (!is_known(a) || zeros < 0 || zeros > 61) return a;
+    const Number less = two_to(static_cast<unsigned>(zeros)) - 1;
+    return {.low = (a.low + less) & ~less, .high = a.high & ~less};
+  }
+
+  static bool holds(Interval outer, Interval inner) {
+    return outer.low <= inner.low && inner.high <= outer.high;
   }
 
   static Interval turns(Interval a, Interval b, Interval c) {
@@ -254,8 +277,9 @@ class BoundMath {
     return kEverything;
   }
 
+  /// `zeros`: how many of the lowest bits are 0 in each of a and b.
   [[gnu::always_inline]] Interval computed(const BoundStep& step, Interval a, Interval b,
-                                           Interval c) {
+                                           Interval c, unsigned zeros) {
     switch (step.op) {
       case BoundOp::kAdd:
         return is_known(a) && is_known(b) ? Interval{a.low + b.low, a.high + b.high} : kEverything;
@@ -290,7 +314,7 @@ class BoundMath {
       case BoundOp::kFalling:
         return falling(a, b, c, step);
       case BoundOp::kCounted:
-        return counted(a, b, step);
+        return counted(a, b, step, zeros);
       case BoundOp::kTurns:
         return turns(a, b, c);
       case BoundOp::kUnequal:
@@ -301,6 +325,8 @@ class BoundMath {
         return a;
       case BoundOp::kWithin:
         return within(a, b, step);
+      case BoundOp::kRounded:
+        return rounded(a, step.value);
       default:
         return kEverything;
     }
@@ -509,6 +535,7 @@ void BoundValuesOf<Number>::set_sum_of(const BoundStep& step, Interval now) {
       if (now.low != lows_[step.a] || now.high != highs_[step.a]) return;
       [[fallthrough]];
     case BoundOp::kWhere:
+    case BoundOp::kRounded:
       return set_same_terms(step.a, constants_[step.a]);
     default:
       return;
@@ -548,6 +575,8 @@ unsigned BoundValuesOf<Number>::zeros(const BoundStep& step, Interval now) const
       return std::min(a + b, kMostZeros);
     case BoundOp::kAnd:
       return std::max(a, b);
+    case BoundOp::kElse:
+      return Math::is_everything(found(step.a)) ? b : a;
     case BoundOp::kShiftRight:
       return step.value >= 0 && a > step.value ? a - static_cast<unsigned>(step.value) : 0;
     case BoundOp::kRead:
@@ -557,6 +586,11 @@ unsigned BoundValuesOf<Number>::zeros(const BoundStep& step, Interval now) const
     case BoundOp::kWhere:
     case BoundOp::kWithin:
       return a;
+    case BoundOp::kRounded:
+      return std::max(a,
+                      static_cast<unsigned>(std::clamp<std::int64_t>(step.value, 0, kMostZeros)));
+    case BoundOp::kInvariant:
+      return Math::is_everything(now) ? 0 : a;
     case BoundOp::kRising:
     case BoundOp::kFalling:
       return std::min(a, c);
@@ -616,9 +650,24 @@ BoundValuesOf<Number>::Interval BoundValuesOf<Number>::of(const BoundStep& step)
   if (is_counter && (Math::is_empty(b) || Math::is_empty(c))) return math.read(a, step);
   if (step.op == BoundOp::kTurns && (Math::is_empty(b) || Math::is_empty(c)))
     return {.low = 0, .high = 0};
+  if (step.op == BoundOp::kInvariant) return invariant(step);
+  if (step.op == BoundOp::kElse) return Math::is_everything(a) ? b : a;
   // No thread comes there.
   if (Math::is_empty(b) || Math::is_empty(c)) return Math::kNothing;
-  return math.computed(step, a, b, c);
+  return math.computed(step, a, b, c, std::min<unsigned>(zeros_[step.a], zeros_[step.b]));
+}
+
+/// By induction over the turns: what was found of b counts only if it gives no more than was
+/// assumed, also of the lowest bits.
+template <typename Number>
+BoundValuesOf<Number>::Interval BoundValuesOf<Number>::invariant(const BoundStep& step) const {
+  const Interval assumed = found(step.a), begins = found(step.c);
+  if (Math::is_empty(begins)) return Math::kNothing;
+  const auto stays = [&](std::uint32_t other) {
+    return Math::holds(assumed, found(other)) && zeros_[other] >= zeros_[step.a];
+  };
+  const bool is_one = stays(step.c) && (Math::is_empty(found(step.b)) || stays(step.b));
+  return is_one ? assumed : Math::kEverything;
 }
 
 template <typename Number>

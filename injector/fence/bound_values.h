@@ -79,6 +79,8 @@ class BoundValuesOf {
   bool ends_above(std::uint32_t step, std::uint32_t other) const {
     return highs_[step] > highs_[other];
   }
+  /// How many of the lowest bits are 0 in each of the step's numbers.
+  unsigned zeros(std::uint32_t step) const { return zeros_[step]; }
   /// Makes room for so many steps.
   void reserve(std::size_t steps);
   /// Whether a number did not fit, so that nothing that was found counts. BoundValues: never.
@@ -101,6 +103,7 @@ class BoundValuesOf {
   Interval found(std::uint32_t step) const { return {lows_[step], highs_[step]}; }
   Interval leaf(const BoundStep& step);
   Interval of(const BoundStep& step);
+  Interval invariant(const BoundStep& step) const;
   Interval rest_of(std::uint32_t first, std::uint8_t count);
   unsigned zeros(const BoundStep& step, Interval now) const;
   // The sum of the step that comes next.

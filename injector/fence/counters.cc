@@ -102,6 +102,25 @@ std::optional<Counter> Counters::find_shifted(std::uint32_t number, std::uint32_
   return find_by(number, at, &Counters::shifted_by);
 }
 
+std::optional<Counter> Counters::changed_by(std::uint32_t number, std::uint32_t change,
+                                            Change its_change) const {
+  std::uint32_t added = change;
+  const Instruction& instruction = function_.instructions[change];
+  if (instruction.opcode == "mov") {
+    // The sum goes by another register.
+    const auto source = instruction.operands.size() == 2 && !instruction.guard
+                            ? registers_.of(instruction.operands[1])
+                            : std::nullopt;
+    if (!source || instruction.operands[1].negated || !addresses_.is_written_once(*source))
+      return std::nullopt;
+    added = addresses_.definition(*source);
+    if (flow_.block_of(added) != flow_.block_of(change) || added > change) return std::nullopt;
+  }
+  auto counter = (this->*its_change)(number, added);
+  if (counter) counter->change = change;
+  return counter;
+}
+
 /// What others write does not come to `at`, nor to the change.
 std::optional<Counter> Counters::find_by(std::uint32_t number, std::uint32_t at,
                                          Change its_change) const {
@@ -113,26 +132,13 @@ std::optional<Counter> Counters::find_by(std::uint32_t number, std::uint32_t at,
         !addresses_.dominates(first, change)) {
       continue;
     }
-    std::uint32_t added = change;
-    const Instruction& instruction = function_.instructions[change];
-    if (instruction.opcode == "mov") {
-      // The sum goes by another register.
-      const auto source = instruction.operands.size() == 2 && !instruction.guard
-                              ? registers_.of(instruction.operands[1])
-                              : std::nullopt;
-      if (!source || instruction.operands[1].negated || !addresses_.is_written_once(*source))
-        continue;
-      added = addresses_.definition(*source);
-      if (flow_.block_of(added) != flow_.block_of(change) || added > change) continue;
-    }
-    auto counter = (this->*its_change)(number, added);
+    auto counter = changed_by(number, change, its_change);
     if (!counter) continue;
-    const auto before = writes_.reaching(number, added);
+    const auto before = writes_.reaching(number, counter->added);
     const bool is_closed = std::ranges::all_of(
         before, [&](std::uint32_t write) { return write == first || write == change; });
     if (!is_closed) continue;
     counter->first = first;
-    counter->change = change;
     return counter;
   }
   return std::nullopt;

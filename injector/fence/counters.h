@@ -35,6 +35,11 @@ class Counters {
   /// The same of a register without a sign that is shifted to the right by `growth` bits in each
   /// turn. `added` is the shift.
   std::optional<Counter> find_shifted(std::uint32_t number, std::uint32_t at) const;
+  /// The sum by which instruction `change` changes the register, by way of another one perhaps. Its
+  /// `first` means nothing.
+  std::optional<Counter> sum_by(std::uint32_t number, std::uint32_t change) const {
+    return changed_by(number, change, &Counters::added_by);
+  }
   /// The block to which the branch behind each change has led, of all changes that the counter can
   /// have behind it at `at`. Nothing: there may have been another way.
   std::optional<std::uint32_t> way_on(const Counter& counter, std::uint32_t at) const;
@@ -50,6 +55,8 @@ class Counters {
   std::optional<Counter> shifted_by(std::uint32_t number, std::uint32_t shift) const;
   using Change = std::optional<Counter> (Counters::*)(std::uint32_t, std::uint32_t) const;
   std::optional<Counter> find_by(std::uint32_t number, std::uint32_t at, Change change) const;
+  std::optional<Counter> changed_by(std::uint32_t number, std::uint32_t change,
+                                    Change its_change) const;
 
   const ptx::Function& function_;
   const ControlFlow& flow_;

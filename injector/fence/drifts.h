@@ -42,6 +42,8 @@ class Drifts {
 
   /// Of the register at instruction `at`, by the smallest loop around it that changes it.
   std::optional<Drift> find(std::uint32_t number, std::uint32_t at);
+  /// Whether an instruction of the loop writes the register.
+  bool changes_in(std::uint32_t loop, std::uint32_t number) const;
 
  private:
   static constexpr std::size_t kMostWrites = 64;            // of one drift
@@ -62,7 +64,6 @@ class Drifts {
   bool look_at(std::uint32_t loop, std::uint32_t write, Trace& trace, Waiting& waiting) const;
   std::optional<std::uint32_t> copied_by(const ptx::Instruction& instruction) const;
   bool begins(std::uint32_t loop, std::uint32_t number, Drift& drift);
-  bool changes_in(std::uint32_t loop, std::uint32_t number) const;
   bool is_once_a_turn(std::uint32_t loop, const DriftSum& sum) const;
 
   const ptx::Function& function_;

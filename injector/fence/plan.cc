@@ -748,7 +748,7 @@ bool Planner::is_bounded(const Place& place, const Access& any_access, std::uint
   const auto known = finder_ ? of_known_size(any_access, at) : std::nullopt;
   if (!known || known->bytes == 0) return false;
   const Access& access = *known;
-  const BoundFinder::Value value = finder_->address(*access.address, at);
+  const BoundNumber value = finder_->address(*access.address, at);
   BoundClaim claim{.step = value.step, .bytes = access.bytes};
   if (value.variable != nullptr) {
     claim.kind = BoundClaim::Kind::kInVariable;

@@ -22,6 +22,23 @@ struct Launch {
   std::uint32_t rows = 1;  // blocks' threads along y
 };
 
+/// The same as the host knows it.
+struct HostLaunch {
+  explicit HostLaunch(const Launch& launch)
+      : values{.parameters = parameters,
+               .grid = {launch.grid, 1, 1},
+               .block = {launch.block, launch.rows, 1},
+               .low = kLow,
+               .bytes = kBytes} {
+    std::memcpy(parameters, &launch.p, 8);
+    std::memcpy(parameters + 8, &launch.n, 4);
+    std::memcpy(parameters + 12, &launch.m, 4);
+  }
+
+  std::byte parameters[16];
+  LaunchValues values;
+};
+
 /// A kernel's bounded copy.
 class Bounded {
  public:
@@ -42,15 +59,7 @@ class Bounded {
   }
 
   bool hold(const Launch& launch) const {
-    std::byte parameters[16];
-    std::memcpy(parameters, &launch.p, 8);
-    std::memcpy(parameters + 8, &launch.n, 4);
-    std::memcpy(parameters + 12, &launch.m, 4);
-    return injector::hold(verdict.bounds, {.parameters = parameters,
-                                           .grid = {launch.grid, 1, 1},
-                                           .block = {launch.block, launch.rows, 1},
-                                           .low = kLow,
-                                           .bytes = kBytes});
+    return injector::hold(verdict.bounds, HostLaunch(launch).values);
   }
 
   FenceVerdict verdict;
@@ -188,10 +197,115 @@ TEST(AccessBoundsTest, ACounterMayChangeByWayOfACopy) {
     EXPECT_TRUE(kernel.hold({.n = kBytes / 4})) << by;
     EXPECT_FALSE(kernel.hold({.n = kBytes / 4 + 1})) << by;
   }
-  // The register has changed since it was copied.
+  // The register has changed since it was copied: it is no counter, but stays below n in turns.
   const Bounded later(kGuard +
                       loop(copy + "add.s32 %r10, %r10, 1;\n" + element("%r10"), change + compare));
-  EXPECT_EQ(later.verdict.counts.bounded, 0u);
+  EXPECT_TRUE(later.hold({.n = kBytes / 4 - 1}));
+  EXPECT_FALSE(later.hold({.n = kBytes / 4}));
+  EXPECT_FALSE(later.hold({.m = ~0u}));
+  EXPECT_FALSE(later.hold({.m = 0x7fffffff}));
+}
+
+/// A search: %r10 goes up from m, unless what is loaded says otherwise, and down from n on. It does
+/// not go on below m. `up` ends where it goes down, or over to the end.
+std::string search(std::string_view up, std::string_view end) {
+  return std::string("mov.u32 %r10, %r2;\nLOOP:\n")
+      .append(element("%r10"))
+      .append("ld.global.u32 %r20, [%rd2+1024];\nsetp.eq.s32 %p3, %r20, 0;\n@%p3 bra DOWN;\n")
+      .append(up)
+      .append("DOWN:\nadd.s32 %r10, %r10, -1;\nEND:\n")
+      .append(end)
+      .append("\n@%p2 bra LOOP;\n");
+}
+
+/// Its bounded copy, as for a first launch with n of 1000 and m of 64.
+Bounded bounded_search(std::string_view up, std::string_view end = "setp.ge.s32 %p2, %r10, %r2;") {
+  const HostLaunch launch{Launch()};
+  return Bounded(search(up, end), &launch.values);
+}
+
+const std::string kUp =
+    "add.s32 %r10, %r10, 1;\nsetp.ne.s32 %p4, %r10, %r1;\n@%p4 bra END;\nmov.u32 %r10, %r1;\n";
+
+TEST(AccessBoundsTest, ARegisterThatGoesUpAndDownStaysBetweenWhatItIsComparedWith) {
+  const Bounded kernel = bounded_search(kUp);
+  EXPECT_EQ(kernel.verdict.counts.checks, 0u);
+  EXPECT_TRUE(kernel.hold({.n = kBytes / 4}));
+  EXPECT_FALSE(kernel.hold({.n = kBytes / 4 + 1}));
+  // Its lowest number is m.
+  EXPECT_TRUE(kernel.hold({.m = 64, .p = kLow - 4 * 64}));
+  EXPECT_FALSE(kernel.hold({.m = 64, .p = kLow - 4 * 65}));
+  EXPECT_FALSE(kernel.hold({.m = ~0u}));
+  // It never is n where it begins there.
+  EXPECT_FALSE(kernel.hold({.n = 64, .m = 64}));
+  EXPECT_FALSE(kernel.hold({.n = 63, .m = 64}));
+}
+
+TEST(AccessBoundsTest, ARegisterThatNothingKeepsBetweenNumbersHasNoBound) {
+  const std::string compare = "setp.ne.s32 %p4, %r10, %r1;\n@%p4 bra END;\n";
+  const std::string end = "setp.ge.s32 %p2, %r10, %r2;";
+  const std::vector<std::pair<std::string, std::string>> kernels = {
+      // Up by two it steps over n, and what is not set back is n once.
+      {"add.s32 %r10, %r10, 2;\n" + compare + "mov.u32 %r10, %r1;\n", end},
+      {"add.s32 %r10, %r10, 1;\nbra END;\n", end},
+      {kUp, "setp.ne.s32 %p2, %r20, 7;"},
+      // It changes behind the comparison by a number that nobody knows, or in two steps.
+      {kUp, end + "\nadd.s32 %r10, %r10, %r20;"},
+      {kUp, end + "\nadd.s32 %r10, %r10, -1;\nadd.s32 %r10, %r10, 0;"},
+      {kUp, "add.s32 %r21, %r10, -4;\nadd.s32 %r10, %r10, 8;\n" + end + "\nmov.u32 %r10, %r21;"},
+      {kUp, end + "\nmov.u32 %r10, %r20;"}};
+  for (const auto& [up, turn] : kernels)
+    EXPECT_EQ(bounded_search(up, turn).verdict.counts.checks, 1u) << up << turn;
+}
+
+TEST(AccessBoundsTest, ARegisterMayChangeByASumBehindTheComparison) {
+  for (const std::string_view by_copy : {"", "copy"}) {
+    const std::string change = by_copy.empty()
+                                   ? "setp.gt.s32 %p2, %r10, %r2;\nadd.s32 %r10, %r10, -4;"
+                                   : "add.s32 %r21, %r10, -4;\nsetp.gt.s32 %p2, %r10, %r2;\n"
+                                     "mov.u32 %r10, %r21;";
+    const Bounded kernel = bounded_search(kUp, change);
+    // Above m it goes down by four.
+    EXPECT_TRUE(kernel.hold({.m = 64, .p = kLow - 4 * 61})) << by_copy;
+    EXPECT_FALSE(kernel.hold({.m = 64, .p = kLow - 4 * 62})) << by_copy;
+  }
+}
+
+TEST(AccessBoundsTest, WhatARegisterBeganWithIsNotWhatItIsInLaterTurns) {
+  // It begins as a thread's index below 16. Later it is what is loaded, or twice that less the
+  // index.
+  const std::string body = "mov.u32 %r10, %r5;\nLOOP:\n" + element("%r10") +
+                           "ld.global.u32 %r20, [%rd2];\nand.b32 %r21, %r20, 15;\n"
+                           "setp.eq.s32 %p3, %r20, 0;\n@%p3 bra OTHER;\nmov.u32 %r10, %r21;\n"
+                           "bra END;\nOTHER:\nadd.s32 %r22, %r10, %r10;\nsub.s32 %r10, %r22, %r5;\n"
+                           "END:\nsetp.ne.s32 %p2, %r20, 7;\n@%p2 bra LOOP;\n";
+  EXPECT_GT(Bounded(body).verdict.counts.checks, 0u);
+}
+
+TEST(AccessBoundsTest, SumsKeepARegisterAMultiple) {
+  const std::string access =
+      "cvt.s64.s32 %rd10, %r10;\nadd.s64 %rd11, %rd2, %rd10;\nst.global.u32 [%rd11], %r1;\n"
+      "ld.global.u32 %r20, [%rd2];\n";
+  // Bytes: from 64 on, up by four, down by `down`.
+  const auto kernel = [&](int down) {
+    return Bounded("mov.u32 %r10, 64;\nLOOP:\n" + access +
+                   "setp.eq.s32 %p3, %r20, 0;\n@%p3 bra DOWN;\n"
+                   "add.s32 %r10, %r10, 4;\nsetp.lt.s32 %p4, %r10, 99;\n@%p4 bra END;\n"
+                   "mov.u32 %r10, 96;\nDOWN:\nadd.s32 %r10, %r10, -" +
+                   std::to_string(down) + ";\nEND:\nsetp.gt.s32 %p2, %r10, 31;\n@%p2 bra LOOP;\n");
+  };
+  EXPECT_EQ(kernel(4).verdict.counts.checks, 0u);
+  EXPECT_TRUE(kernel(4).hold({}));
+  EXPECT_FALSE(kernel(4).hold({.p = kLow - 4}));
+  EXPECT_GT(kernel(2).verdict.counts.checks, 0u);
+  // From a thread's index on, by bits of what is loaded.
+  const auto checks = [&](int mask) {
+    return Bounded("shl.b32 %r10, %r5, 2;\nLOOP:\n" + access + "and.b32 %r10, %r20, " +
+                   std::to_string(mask) + ";\nsetp.ne.s32 %p2, %r20, 7;\n@%p2 bra LOOP;\n")
+        .verdict.counts.checks;
+  };
+  EXPECT_EQ(checks(28), 0u);
+  EXPECT_GT(checks(30), 0u);
 }
 
 TEST(AccessBoundsTest, APointerThatLeadsToTheExtentHasALimitForItsIndices) {
@@ -280,7 +394,8 @@ TEST(AccessBoundsTest, WhatIsChangedBehindItsComparisonIsNoLongerWhatWasCompared
 
 TEST(AccessBoundsTest, WhatIsComparedBeforeACounterIsSetSaysNothingOfIt) {
   const Bounded bounded(
-      "mov.u32 %r10, %r2;\nsetp.gt.s32 %p1, %r10, 9;\n@%p1 bra OUT;\nmov.u32 %r10, %r1;\nLOOP:\n" +
+      "mov.u32 %r10, %r2;\nsetp.gt.s32 %p1, %r10, 9;\n@%p1 bra OUT;\nmov.u32 %r10, "
+      "%r1;\nLOOP:\n" +
       element("%r10") + "add.s32 %r10, %r10, 1;\nsetp.lt.s32 %p2, %r10, 1000;\n@%p2 bra LOOP;");
   EXPECT_EQ(bounded.verdict.counts.bounded, 1u);
   EXPECT_TRUE(bounded.hold({.n = 500, .m = 5}));

@@ -42,7 +42,9 @@ struct OwnLaunch {
 /// numbers of 32 bits, and one that no step reads.
 class RandomBounds {
  public:
-  explicit RandomBounds(std::uint64_t seed) : random_(seed), is_wild_(pick(4) == 0) {
+  /// `last`: of the operations that steps may have.
+  explicit RandomBounds(std::uint64_t seed, BoundOp last = BoundOp::kRounded)
+      : random_(seed), is_wild_(pick(4) == 0), ops_(static_cast<std::size_t>(last) + 1) {
     launch_ = launch();
     steps_.push_back({});
     for (std::uint32_t i = 0; i < kFirstNumbers; ++i) steps_.push_back(leaf());
@@ -193,8 +195,7 @@ class RandomBounds {
                    .b = earlier(),
                    .c = earlier(),
                    .value = number()};
-    static constexpr auto kOps = static_cast<std::size_t>(BoundOp::kWithin) + 1;
-    made.op = static_cast<BoundOp>(pick(5) == 0 ? pick(6) : pick(kOps));
+    made.op = static_cast<BoundOp>(pick(5) == 0 ? pick(6) : pick(ops_));
     if (pick(3) == 0) made.op = pick(2) == 0 ? BoundOp::kAdd : BoundOp::kSubtract;
     // Products of products soon have no bound.
     if (made.op == BoundOp::kMultiply && pick(4) != 0)
@@ -206,6 +207,8 @@ class RandomBounds {
       made.value = static_cast<std::int64_t>(pick(pick(50) == 0 ? 4 : 3));
     if (made.op == BoundOp::kShiftRight) made.value = static_cast<std::int64_t>(pick(10));
     if (made.op == BoundOp::kWithin) made = within_of(made);
+    if (made.op == BoundOp::kRounded) made.value = static_cast<std::int64_t>(pick(5));
+    if (made.op == BoundOp::kInvariant && pick(4) != 0) made.c = steps_[made.a].a;
     if (made.op == BoundOp::kParameter) {
       const std::size_t which = pick(5);
       made.bits = which < 2 ? 64 : 32;
@@ -257,6 +260,7 @@ class RandomBounds {
 
   std::mt19937_64 random_;
   const bool is_wild_;  // whether some numbers are as large as can be
+  const std::size_t ops_;
   std::vector<BoundStep> steps_;
   std::vector<BoundClaim> claims_;
   OwnLaunch launch_;
@@ -267,7 +271,7 @@ class BoundCheckTest : public testing::TestWithParam<std::uint64_t> {};
 TEST_P(BoundCheckTest, SaysWhatHoldSaysAsNumbersChange) {
   int yes = 0, no = 0;
   for (std::uint64_t i = 0; i < 300; ++i) {
-    RandomBounds random(1000 * GetParam() + i);
+    RandomBounds random(1000 * GetParam() + i, BoundOp::kInvariant);
     const AccessBounds bounds = random.bounds();
     BoundCheck check(bounds);
     std::vector<std::uint64_t> numbers(check.inputs());

@@ -22,8 +22,10 @@ class RandomKernel : RandomText {
 
   std::string text() {
     known_ = {"%r1", "%r2", "%r3", "%r4", "%r5", "%r6", "%r7"};
-    if (chance(2))
+    if (chance(3))
       march();
+    else if (chance(2))
+      chance(3) ? leave() : wander();
     else
       statements(4 + pick(5), 0);
     return fmt::format(
@@ -50,7 +52,7 @@ class RandomKernel : RandomText {
 
   void arithmetic() {
     const std::string to = fresh("r");
-    switch (pick(11)) {
+    switch (pick(12)) {
       case 0:
         line("add.s32 {}, {}, {};", to, value(), value_or_number());
         break;
@@ -82,6 +84,9 @@ class RandomKernel : RandomText {
       case 9:
         rest(to);
         break;
+      case 10:
+        rounded(to);
+        break;
       default:
         line("and.b32 {}, {}, 63;", to, chance(2) ? "%r8" : "%r9");
         break;
@@ -96,6 +101,13 @@ class RandomKernel : RandomText {
     line("div.{} {}, {}, {};", type, quotient, dividend, divisor);
     line("mul.lo.{} {}, {}, {};", type, product, quotient, chance(9) ? "7" : divisor);
     line("sub.s32 {}, {}, {};", to, chance(9) ? value() : dividend, product);
+  }
+
+  /// A number without its lowest bits, or nearly.
+  void rounded(const std::string& to) {
+    const std::string bits = fresh("r"), from = value();
+    line("and.b32 {}, {}, {};", bits, from, chance(9) ? 6 : (1 << (1 + pick(3))) - 1);
+    line("sub.s32 {}, {}, {};", to, chance(9) ? value() : from, bits);
   }
 
   /// An address of 32 bits made one of 64, and back.
@@ -210,10 +222,110 @@ class RandomKernel : RandomText {
     }
   }
 
-  void march_access(const std::string& index) {
+  /// `apart`: bytes added to the address.
+  void march_access(const std::string& index, bool is_bytes = false, int apart = 0) {
     const std::string offset = fresh("rd"), address = fresh("rd");
-    line("mul.wide.s32 {}, {}, 4;\nadd.s64 {}, %rd2, {};", offset, index, address, offset);
-    line("st.global.u32 [{}], %r5;", address);
+    line("mul.wide.s32 {}, {}, {};\nadd.s64 {}, %rd2, {};", offset, index, is_bytes ? 1 : 4,
+         address, offset);
+    line("st.global.u32 [{}+{}], %r5;", address, apart);
+  }
+
+  /// A loop in which a register goes up and down, by what nobody can know from the text. Conditions
+  /// keep it between two numbers, or nearly. It counts elements, or bytes.
+  void wander() {
+    const auto known = known_, drifting = drifting_;
+    const std::string number = fresh("r"), turns = fresh("r"), over = fresh("p"), any = fresh("r");
+    const bool is_bytes = chance(3);
+    const auto end_number = [&] {
+      if (is_bytes) return std::to_string(4 * pick(40) + (chance(8) ? 2 : 0));
+      static const std::vector<std::string> kSame = {"%r1", "%r2", "%r4", "10", "20"};
+      return chance(3) ? value_or_number() : one_of(kSame);
+    };
+    const auto step = [&] {
+      if (is_bytes) return chance(9) ? 2 : 4 * (1 + pick(2));
+      return chance(3) ? 1 + pick(5) : 1;
+    };
+    const std::string low = end_number(), high = end_number();
+    const std::string head = fmt::format("LOOP{}", next_++), down = fmt::format("DOWN{}", next_++);
+    const std::string again = fmt::format("AGAIN{}", next_++), end = fmt::format("END{}", next_++);
+    line("mov.u32 {}, {};", number, chance(3) ? end_number() : low);
+    if (chance(3)) line("add.s32 {0}, {0}, {1};", number, step());
+    drifting_.push_back(number);
+    if (chance(6)) begin_drifting();
+    // In front of all others a number that is too small is seen.
+    const int apart = chance(2) ? 0 : -1600;
+    const auto access = [&] {
+      if (chance(2)) march_access(chance(9) ? one_of(drifting_) : number, is_bytes, apart);
+    };
+    if (!chance(4))
+      line("setp.ge.s32 {0}, {1}, {2};\n@{0} bra {3};", fresh("p"), number, high, end);
+    line("mov.u32 {}, %r8;\n{}:", turns, head);
+    line("add.u32 {0}, {0}, 1;\nsetp.ge.u32 {1}, {0}, 30;\n@{1} bra {2};", turns, over, end);
+    line("xor.b32 {0}, {1}, %r5;\nand.b32 {0}, {0}, {2};", any, turns, 1 + pick(7));
+    access();
+    line("setp.eq.s32 {0}, {1}, 0;\n@{0} bra {2};", fresh("p"), any, down);
+    line("add.s32 {0}, {0}, {1};", number, step());
+    access();
+    if (chance(9)) drift();
+    static const std::vector<std::string> kBelow = {"ne", "ne", "lt", "le"};
+    line("setp.{0}.{1} {2}, {3}, {4};\n@{2} bra {5};", one_of(kBelow), chance(3) ? "u32" : "s32",
+         fresh("p"), number, high, again);
+    if (!chance(4)) line("mov.u32 {}, {};", number, chance(4) ? end_number() : high);
+    line("{}:\nadd.s32 {}, {}, -{};", down, number, number, step());
+    access();
+    line("{}:", again);
+    const std::string p = fresh("p");
+    turn_or_not(number, low, p, step());
+    line("@{} bra {};\n{}:", p, head, end);
+    if (chance(2)) march_access(number, is_bytes, apart);
+    known_ = known;
+    drifting_ = drifting;
+  }
+
+  /// A loop in which a register becomes what is loaded, or moves away from what it began with.
+  void leave() {
+    const auto known = known_;
+    const std::string number = fresh("r"), turns = fresh("r"), any = fresh("r"), sum = fresh("r");
+    const std::string over = fresh("p"), p = fresh("p"), begin = chance(2) ? "%r5" : value();
+    const std::string head = fmt::format("LOOP{}", next_++), away = fmt::format("AWAY{}", next_++);
+    const std::string again = fmt::format("AGAIN{}", next_++);
+    line("mov.u32 {}, {};\nmov.u32 {}, %r8;\n{}:", number, begin, turns, head);
+    march_access(number, false, chance(2) ? 0 : -1600);
+    line("add.u32 {0}, {0}, 1;\nxor.b32 {1}, {0}, %r6;\nand.b32 {1}, {1}, {2};", turns, any,
+         (1 << pick(5)) - 1);
+    line("setp.eq.s32 {0}, {1}, {2};\n@{0} bra {3};", p, any, pick(3), away);
+    line("mov.u32 {}, {};\nbra {};\n{}:", number, any, again, away);
+    line("add.s32 {0}, {1}, {1};\nsub.s32 {1}, {0}, {2};", sum, number, begin);
+    if (chance(2)) line("min.s32 {0}, {0}, {1};\nmax.s32 {0}, {0}, 0;", number, value_or_number());
+    line("{0}:\nsetp.lt.u32 {1}, {2}, 20;\n@{1} bra {3};", again, over, turns, head);
+    known_ = known;
+  }
+
+  /// The comparison for another turn, behind which the number may change once more.
+  void turn_or_not(const std::string& number, const std::string& low, const std::string& p,
+                   int step) {
+    static const std::vector<std::string> kAbove = {"ge", "ge", "gt", "ne"};
+    const std::string sum = fresh("r");
+    const int by = chance(2) ? step : -step;
+    if (chance(4)) line("add.s32 {}, {}, {};", sum, number, by);
+    if (chance(4)) line("add.s32 {0}, {0}, {1};", number, step);
+    line("setp.{}.s32 {}, {}, {};", one_of(kAbove), p, number, low);
+    switch (pick(7)) {
+      case 0:
+        line("add.s32 {0}, {0}, {1};", number, by);
+        break;
+      case 1:
+        line("add.s32 {0}, {1}, {2};\nmov.u32 {1}, {0};", sum, number, by);
+        break;
+      case 2:
+        line("mov.u32 {}, {};", number, chance(2) ? sum : value_or_number());
+        break;
+      case 3:
+        drift();
+        break;
+      default:
+        break;
+    }
   }
 
   /// Registers that drift in the loop that comes, of which one may have no number yet.
@@ -333,12 +445,22 @@ class RandomKernel : RandomText {
       else if (kind == 6)
         branch_or_access(depth);
       else if (kind == 7 && depth < 3)
-        chance(3) ? march() : loop(depth);
+        any_loop(depth);
       else if (kind == 8)
         there_and_back();
       else
         assignment();
     }
+  }
+
+  void any_loop(int depth) {
+    const int kind = pick(6);
+    if (kind < 2)
+      march();
+    else if (kind == 2)
+      chance(2) ? wander() : leave();
+    else
+      loop(depth);
   }
 
   void branch_or_access(int depth) {
