@@ -405,7 +405,7 @@ const ptx::Variable* variable_named(const ptx::Module& module, const ptx::Functi
 
 bool computes_whole(const Instruction& instruction, std::uint32_t bytes) {
   return is_integer(instruction.type()) && !instruction.has("sat") && !instruction.has("cc") &&
-         ptx::type_bytes(instruction.type()) == bytes;
+         !instruction.has("relu") && ptx::type_bytes(instruction.type()) == bytes;
 }
 
 std::optional<AddedNumber> number_added(const Instruction& instruction) {

@@ -20,12 +20,12 @@ unsigned bits_of(ptx::Type type) {
 }
 
 /// The division whose rest a difference is: a - (a / b) * b. Each register there is written once,
-/// so it is the same number in all of it.
+/// in front of the division on every way: so it is the same number in all of it.
 std::optional<std::uint32_t> division_of_rest(const ptx::Function& function,
                                               const Registers& registers,
                                               const Addresses& addresses, std::uint32_t at) {
   const auto register_of = [&](const Operand& operand) -> std::optional<std::uint32_t> {
-    const auto number = registers.of(operand);
+    const auto number = operand.negated ? std::nullopt : registers.of(operand);
     return number && addresses.is_written_once(*number) ? number : std::nullopt;
   };
   // What writes the operand of instruction `reader`, if it is this.
@@ -35,17 +35,19 @@ std::optional<std::uint32_t> division_of_rest(const ptx::Function& function,
     if (!number) return std::nullopt;
     const std::uint32_t made = addresses.definition(*number);
     const Instruction& instruction = function.instructions[made];
+    const std::uint32_t bytes = ptx::type_bytes(function.instructions[at].type());
     const bool is_this = instruction.opcode == opcode && instruction.operands.size() == 3 &&
-                         !instruction.has("wide") && !instruction.has("hi") &&
-                         addresses.dominates(made, reader) &&
-                         bits_of(instruction.type()) == bits_of(function.instructions[at].type());
+                         computes_whole(instruction, bytes) &&
+                         (opcode == "div" || instruction.has("lo")) &&
+                         addresses.dominates(made, reader);
     return is_this ? std::optional(made) : std::nullopt;
   };
-  const auto is_same = [&](const Operand& a, const Operand& b) {
+  const auto is_same = [&](const Operand& a, const Operand& b, std::uint32_t division) {
     if (a.kind == Operand::Kind::kInteger && b.kind == Operand::Kind::kInteger)
       return a.integer == b.integer;
     const auto number = register_of(a);
-    return number && number == registers.of(b);
+    return number && number == register_of(b) &&
+           addresses.dominates(addresses.definition(*number), division);
   };
   const Instruction& difference = function.instructions[at];
   const auto product = maker(difference.operands[2], at, "mul");
@@ -55,8 +57,10 @@ std::optional<std::uint32_t> division_of_rest(const ptx::Function& function,
     const auto division = maker(factors[i], *product, "div");
     if (!division) continue;
     const auto& divided = function.instructions[*division].operands;
-    if (is_same(divided[1], difference.operands[1]) && is_same(divided[2], factors[3 - i]))
+    if (is_same(divided[1], difference.operands[1], *division) &&
+        is_same(divided[2], factors[3 - i], *division)) {
       return division;
+    }
   }
   return std::nullopt;
 }

@@ -90,7 +90,8 @@ const Instruction* Conditions::last_of(std::uint32_t block) const {
 /// Whether the only way into the block is one of two ways of a branch.
 bool Conditions::has_own(std::uint32_t block) const {
   const auto& before = writes_.predecessors(block);
-  if (before.size() != 1) return false;
+  // The function begins with a block that no other dominates.
+  if (before.size() != 1 || addresses_.dominators()[block] == kNoDominator) return false;
   const Instruction& last = *last_of(before.front());
   return last.guard && (last.opcode == "bra" || leaves(last));
 }
@@ -293,7 +294,7 @@ std::optional<Limit> Conditions::limit_through(std::uint32_t number, const Opera
       !addresses_.dominates(addresses_.definition(number), definition)) {
     return std::nullopt;
   }
-  if (operands.size() != 3 || 8 * ptx::type_bytes(made.type()) != limit.bits) return std::nullopt;
+  if (operands.size() != 3 || !computes_whole(made, limit.bits / 8)) return std::nullopt;
   const bool is_part = registers_.of(operands[1]) == number || registers_.of(operands[2]) == number;
   if (!is_part || operands[1].negated || operands[2].negated) return std::nullopt;
   const bool is_same_type = is_signed(made.type()) == limit.is_signed;

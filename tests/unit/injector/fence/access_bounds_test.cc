@@ -282,6 +282,55 @@ TEST(AccessBoundsTest, WhatARegisterBeganWithIsNotWhatItIsInLaterTurns) {
   EXPECT_GT(Bounded(body).verdict.counts.checks, 0u);
 }
 
+/// How many checks a kernel's bounded copy keeps.
+std::uint32_t checks(const std::string& body) {
+  return Bounded(body).verdict.counts.checks;
+}
+
+TEST(AccessBoundsTest, ABackEdgeToTheFunctionsBeginningIsNoConditionThere) {
+  // The function's first block has one branch that leads to it, and its beginning.
+  const std::string text =
+      ".version 8.7\n.target sm_90\n.address_size 64\n"
+      ".visible .entry kernel(.param .u64 p)\n{\n"
+      ".reg .pred %p<9>;\n.reg .b32 %r<30>;\n.reg .b64 %rd<30>;\nSTART:\n"
+      "ld.param.u64 %rd1, [p];\ncvta.to.global.u64 %rd2, %rd1;\nld.global.u32 %r21, [%rd2];\n"
+      "mul.wide.s32 %rd10, %r21, 4;\nadd.s64 %rd11, %rd2, %rd10;\nst.global.u32 [%rd11], %r21;\n"
+      "setp.lt.u32 %p1, %r21, 10;\n@%p1 bra START;\nret;\n}\n";
+  EXPECT_GT(bounded_kernel(text, nullptr).verdict.counts.checks, 0u);
+}
+
+TEST(AccessBoundsTest, ARestIsOneOfTheSameNumbersOnly) {
+  const std::string load = "ld.global.u32 %r20, [%rd2];\n", end = element("%r23");
+  const std::string division = "div.u32 %r21, %r20, 10;\n";
+  const std::string product = "mul.lo.u32 %r22, %r21, 10;\n";
+  const std::string difference = "sub.u32 %r23, %r20, %r22;\n";
+  EXPECT_EQ(checks(load + division + product + difference + end), 0u);
+  // What was divided is of the last turn.
+  const std::string turn = "setp.ne.s32 %p1, %r20, 0;\n@%p1 bra LOOP;\n";
+  EXPECT_EQ(checks("LOOP:\n" + load + division + product + difference + end + turn), 0u);
+  EXPECT_GT(checks("LOOP:\n" + division + load + product + difference + end + turn), 0u);
+  // The same registers as numbers with a fraction.
+  EXPECT_GT(checks(load + "div.rn.f32 %r21, %r20, %r1;\nmul.lo.u32 %r22, %r21, %r1;\n" +
+                   difference + end),
+            0u);
+  EXPECT_GT(
+      checks(load + "div.u32 %r21, %r20, %r1;\nmul.rn.f32 %r22, %r21, %r1;\n" + difference + end),
+      0u);
+}
+
+TEST(AccessBoundsTest, OnlyTheLargerOfIntegersBoundsBoth) {
+  const std::string loads = "ld.global.u32 %r20, [%rd2];\nld.global.u32 %r21, [%rd2+4];\n";
+  const std::string below = "setp.lt.u32 %p1, %r22, %r1;\n@!%p1 bra OUT;\n" + element("%r20");
+  EXPECT_EQ(checks(loads + "max.u32 %r22, %r20, %r21;\n" + below), 0u);
+  EXPECT_GT(checks(loads + "max.f32 %r22, %r20, %r21;\n" + below), 0u);
+  const std::string between =
+      "setp.lt.s32 %p1, %r22, 0;\n@%p1 bra OUT;\nsetp.ge.s32 %p2, %r20, %r1;\n@%p2 bra OUT;\n" +
+      element("%r20");
+  EXPECT_EQ(checks(loads + "min.s32 %r22, %r20, %r21;\n" + between), 0u);
+  // It is at least 0 whatever both are.
+  EXPECT_GT(checks(loads + "min.relu.s32 %r22, %r20, %r21;\n" + between), 0u);
+}
+
 TEST(AccessBoundsTest, SumsKeepARegisterAMultiple) {
   const std::string access =
       "cvt.s64.s32 %rd10, %r10;\nadd.s64 %rd11, %rd2, %rd10;\nst.global.u32 [%rd11], %r1;\n"
