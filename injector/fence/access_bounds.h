@@ -51,6 +51,7 @@ enum class BoundOp : std::uint8_t {
   kWhere,    // a, where some thread comes for which b is
   kWithin,   // b if a is within the numbers of the step's type, else a
   kRounded,  // a, whose lowest `value` bits are 0
+  kCloser,   // b, if that is among the numbers of a, and none of these is another one's register
   kElse,     // a, or b if nothing is known of a
   /// A register that is one of c when a loop begins, and one of b at the end of each turn that
   /// began with one of a. a: it stays one of these.

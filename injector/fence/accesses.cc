@@ -80,6 +80,9 @@ std::optional<std::uint32_t> number_of(const Operand& operand) {
   return static_cast<std::uint32_t>(operand.integer);
 }
 
+constexpr std::int64_t kMostOffset = std::int64_t{1} << 30;  // of an address from its register
+constexpr std::uint64_t kMostBytes = 1 << 20;                // of one access
+
 class EffectFinder {
  public:
   EffectFinder(const ptx::Module& module, const ptx::Function& function,
@@ -148,9 +151,15 @@ class EffectFinder {
     if (access.address == nullptr || access.address->parts.size() > 1) {
       return refuse("has an address that the fence cannot read");
     }
+    const std::int64_t offset = access.address->integer;
+    if (offset < -kMostOffset || offset > kMostOffset)
+      return refuse("has an address that is too far from a register");
     if (access.amount != nullptr) {
       if (const auto number = number_of(*access.amount)) {
-        access.bytes += *number * access.scale;
+        const std::uint64_t more = std::uint64_t{*number} * access.scale;
+        if (more > kMostBytes || (access.aligns_amount && more % access.align != 0))
+          return refuse("has a size that the fence cannot read");
+        access.bytes += static_cast<std::uint32_t>(more);
         access.amount = nullptr;
         if (access.bytes == 0) return;
       } else if (!is_register(function_, *access.amount) || !is_word(*access.amount)) {
@@ -361,7 +370,9 @@ class EffectFinder {
         !is_register(function_, at->parts[1])) {
       return refuse("reads a texture with a sampler of its own");
     }
-    if (is_register(function_, at->parts[0])) effect_.handle = &at->parts[0];
+    if (!is_register(function_, at->parts[0]))
+      return refuse("reads a texture or surface by its name");
+    effect_.handle = &at->parts[0];
     effect_.traps_outside =
         instruction_.has("trap") || (is_one_of(instruction_.opcode, {"suld", "sust", "sured"}) &&
                                      !instruction_.has("clamp") && !instruction_.has("zero"));

@@ -270,6 +270,13 @@ class BoundMath {
     return outer.low <= inner.low && inner.high <= outer.high;
   }
 
+  /// A condition says what a register holds, but for multiples of 2^bits.
+  static Interval closer(Interval a, Interval b, const BoundStep& step) {
+    const bool is_one = is_known(a) && is_known(b) && holds(a, b) && step.bits < 64 &&
+                        a.high - a.low < two_to(step.bits);
+    return is_one ? b : a;
+  }
+
   static Interval turns(Interval a, Interval b, Interval c) {
     if (!is_known(a) || !is_known(b) || !is_known(c)) return kEverything;
     if (c.low > 0) return {.low = 0, .high = std::max<Number>((b.high - a.low) / c.low, 0)};
@@ -325,6 +332,8 @@ class BoundMath {
         return a;
       case BoundOp::kWithin:
         return within(a, b, step);
+      case BoundOp::kCloser:
+        return closer(a, b, step);
       case BoundOp::kRounded:
         return rounded(a, step.value);
       default:

@@ -231,35 +231,56 @@ class Clearer {
     add_to(all, zeros("local", variable.name, align, looped, variable.bytes));
   }
 
-  /// Those of which one store does not write all.
+  /// Those that a call may pass without that a store has written all of them: one that surely comes
+  /// in front of the call, as no label stands between the two.
   void clear_arguments() {
-    std::set<std::uint32_t> passed, whole;  // indices of variables
-    for (const Instruction& instruction : function_.instructions) {
+    std::set<std::uint32_t> labelled, written, open;  // instructions; indices of variables
+    for (const ptx::Label& label : function_.labels) labelled.insert(label.target);
+    for (std::uint32_t i = 0; i < function_.instructions.size(); ++i) {
+      const Instruction& instruction = function_.instructions[i];
+      if (labelled.contains(i)) written.clear();
       if (instruction.opcode == "call") {
-        bool is_behind_name = false;
-        for (const Operand& operand : instruction.operands) {
-          if (operand.kind != Operand::Kind::kList) is_behind_name = true;
-          if (operand.kind != Operand::Kind::kList || !is_behind_name) continue;
-          for (const Operand& part : operand.parts) {
-            if (is_parameter(part)) passed.insert(part.index);
-          }
+        for (const std::uint32_t index : passed_by(instruction)) {
+          if (!written.contains(index)) open.insert(index);
         }
-      } else if (instruction.opcode == "st" && instruction.has("param") && !instruction.guard) {
-        const Operand& address = instruction.operands[0];
-        if (address.parts.empty() || address.integer != 0 || !is_parameter(address.parts[0]))
-          continue;
-        const std::uint32_t index = address.parts[0].index;
-        const std::uint64_t width = instruction.has("v4") ? 4 : instruction.has("v2") ? 2 : 1;
-        if (width * ptx::type_bytes(instruction.type()) == function_.variables[index].bytes)
-          whole.insert(index);
+        written.clear();
+      } else if (const auto index = written_whole_by(instruction)) {
+        written.insert(*index);
       }
     }
-    for (const std::uint32_t index : passed) {
-      if (whole.contains(index)) continue;
+    for (const std::uint32_t index : open) {
       const Variable& variable = function_.variables[index];
       result_.edits.push_back(
           ptx::insert_at(variable.span.end, "\n" + zero_registers() + zero_parameter(variable)));
     }
+  }
+
+  /// The arguments of a call.
+  std::vector<std::uint32_t> passed_by(const Instruction& call) const {
+    std::vector<std::uint32_t> passed;
+    bool is_behind_name = false;
+    for (const Operand& operand : call.operands) {
+      if (operand.kind != Operand::Kind::kList) is_behind_name = true;
+      if (operand.kind != Operand::Kind::kList || !is_behind_name) continue;
+      for (const Operand& part : operand.parts) {
+        if (is_parameter(part)) passed.push_back(part.index);
+      }
+    }
+    return passed;
+  }
+
+  /// The argument of which the instruction always writes all.
+  std::optional<std::uint32_t> written_whole_by(const Instruction& instruction) const {
+    if (instruction.opcode != "st" || !instruction.has("param") || instruction.guard)
+      return std::nullopt;
+    const Operand& address = instruction.operands[0];
+    if (address.parts.empty() || address.integer != 0 || !is_parameter(address.parts[0]))
+      return std::nullopt;
+    const std::uint32_t index = address.parts[0].index;
+    const std::uint64_t width = instruction.has("v4") ? 4 : instruction.has("v2") ? 2 : 1;
+    const bool is_whole =
+        width * ptx::type_bytes(instruction.type()) == function_.variables[index].bytes;
+    return is_whole ? std::optional(index) : std::nullopt;
   }
 
   bool is_parameter(const Operand& operand) const {

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <set>
 
 #include "injector/analysis/components.h"
 #include "injector/fence/barriers.h"
@@ -67,6 +69,7 @@ class Fencer {
       if (!function.has_body) continue;
       clearing = clearing_for(function, *plans_.back());
       if (plans_.back()->why_not.empty()) plans_.back()->why_not = clearing.why_not;
+      if (plans_.back()->why_not.empty()) plans_.back()->why_not = hidden_name(function);
     }
     for (std::uint32_t i = 0; i < module_.functions.size(); ++i) {
       const ptx::Function& function = module_.functions[i];
@@ -100,6 +103,25 @@ class Fencer {
   }
 
  private:
+  /// Why not, if a name that checks may use can mean something else in the function: a declaration
+  /// in it hides one outside, or one of several with memory.
+  std::string hidden_name(const ptx::Function& function) const {
+    std::set<std::string_view> outer;
+    for (const ptx::Variable& variable : module_.variables) outer.insert(variable.name);
+    for (const ptx::Variable& variable : function.parameters) outer.insert(variable.name);
+    for (const ptx::Variable& variable : function.returns) outer.insert(variable.name);
+    std::map<std::string_view, bool> inner;  // names, and whether they have memory
+    for (const ptx::Variable& variable : function.variables) {
+      const bool has_memory =
+          variable.space != ptx::Space::kReg && variable.space != ptx::Space::kParam;
+      const auto [known, is_new] = inner.try_emplace(variable.name, has_memory);
+      const bool is_hidden =
+          outer.contains(variable.name) || (!is_new && has_memory) || (!is_new && known->second);
+      if (is_hidden) return fmt::format("declares the name {} twice", variable.name);
+    }
+    return {};
+  }
+
   Result<void> refuse(std::string why) const {
     return fail(ErrorCode::kNotSupported, fmt::format("cannot be fenced: {}", why));
   }

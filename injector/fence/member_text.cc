@@ -155,6 +155,9 @@ std::string MemberText::fast_global(const Member& member, std::string_view resul
       offsetof(FenceConstants, size), result);
   if (is_open && member.special->most == 0) {
     code += filled("\tsub.u64 ~ft, ~fl, ~fo;\n\tsetp.gt.or.u64 {0}, ~fs, ~ft, {0};\n", result);
+  } else if (high - low > static_cast<std::int64_t>(kFenceSlack)) {
+    code += filled("\tsub.u64 ~ft, ~fl, ~fo;\n\tsetp.lt.or.u64 {0}, ~ft, {1}, {0};\n", result,
+                   high - low);
   }
   return code;
 }

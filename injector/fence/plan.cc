@@ -331,6 +331,10 @@ bool Planner::continues(std::uint32_t above, std::uint32_t block) {
     for (std::uint32_t i = range.first; i < range.end; ++i) {
       if (function_.instructions[i].opcode == "call") return false;
     }
+    // A thread that stays in between never comes to the block's loads.
+    const bool turns = std::ranges::any_of(
+        range.successors, [&](std::uint32_t next) { return leads(flow_, next, each, block); });
+    if (turns || !flow_.reachable_from(range.successors)[block]) return false;
   }
   for (const std::uint32_t each : *between) {
     const ControlFlow::Block& range = flow_.blocks()[each];
@@ -891,7 +895,8 @@ void Planner::add(std::uint32_t at, const Access& access) {
   member.variable = variable_at(place, at);
   const bool may_index =
       access.space == MemorySpace::kGlobal || access.space == MemorySpace::kGeneric;
-  if (may_index && !is_special && place.number && member.variable == nullptr)
+  const bool is_short = access.bytes <= kFenceSlack;  // what a limit leaves behind an element
+  if (may_index && is_short && !is_special && place.number && member.variable == nullptr)
     member.indexed = indexed_address(function_, registers_, addresses_, *place.number, at);
   const std::size_t number = site_for(at, place, guard, is_special);
   Site& site = plan_.sites[open_[number]];

@@ -64,10 +64,11 @@ void SharedUse::note(const Access& access, std::uint32_t at, const ptx::Variable
 }
 
 bool SharedUse::stays_within(const Access& access, std::uint32_t at) {
-  if (!rehearsal_ || !may_be_shared(access) || access.amount != nullptr ||
-      !rehearsal_->at(at).is_within) {
-    return false;
-  }
+  if (!rehearsal_ || !may_be_shared(access) || access.amount != nullptr) return false;
+  const Rehearsed& all = rehearsal_->at(at);
+  // A generic address keeps its check where no thread was seen to use it: it may lead anywhere.
+  const bool is_seen = access.space == MemorySpace::kShared || !all.variables.empty();
+  if (!all.is_within || !is_seen) return false;
   is_for_block_ = true;
   return true;
 }

@@ -166,6 +166,11 @@ ThreadStep::ThreadStep(const Instruction& instruction, const Registers& register
   for (std::size_t i = 1; i < operands.size(); ++i)
     sources_[i - 1] = source_of(operands[i], registers, variables, block);
   decode(instruction, registers);
+  if (type_ != ptx::Type::kPred) return;
+  // Any constant but 0 is true.
+  for (Source& source : sources_) {
+    if (source.kind == Source::Kind::kFixed) source.fixed.number = source.fixed.number != 0 ? 1 : 0;
+  }
 }
 
 /// Sets result() if it knows how to compute what the instruction writes.

@@ -215,7 +215,11 @@ std::optional<std::uint32_t> TurnBounds::turns_of(std::uint32_t loop, std::uint3
     }
     const auto found = course(number, *counter, begin);
     if (!found) continue;
-    const std::uint32_t here = finder_.with_conditions(found->all, number, begin, nullptr);
+    const std::uint32_t here =
+        steps_.add({.op = BoundOp::kCloser,
+                    .bits = static_cast<std::uint8_t>(8 * facts_.registers.bytes(number)),
+                    .a = found->all,
+                    .b = finder_.with_conditions(found->all, number, begin, nullptr)});
     return steps_.add({.op = BoundOp::kTurns, .a = found->first, .b = here, .c = found->by});
   }
   return std::nullopt;

@@ -264,7 +264,7 @@ class MemoryTest(SlateTestCase):
 
         def one_waits_for_the_other():
             sessions = {each["id"]: each for each in daemon.status()["sessions"]}
-            return any(set(each["waits_for"]) == sessions.keys() - {each["id"]} for each in sessions.values() if each["waits_for_memory"])
+            return any(set(each["waits_for"]) == sessions.keys() - {each["id"]} for each in sessions.values() if each.get("waits_for_memory"))
 
         daemon.wait_for(one_waits_for_the_other, 60, "no session waits for the other one")
         for program in programs:

@@ -299,6 +299,36 @@ TEST(AccessBoundsTest, ABackEdgeToTheFunctionsBeginningIsNoConditionThere) {
   EXPECT_GT(bounded_kernel(text, nullptr).verdict.counts.checks, 0u);
 }
 
+TEST(AccessBoundsTest, TurnsAreNotCountedByAnotherSignsNumber) {
+  // %r10 goes from m down to -50, %r11 up by what is loaded. Below 0 %r10 is large without a sign.
+  const HostLaunch launch(Launch{.n = 100, .m = 10});
+  const std::string body =
+      "mov.u32 %r10, %r2;\nmov.u32 %r11, 0;\nLOOP:\nld.global.u32 %r20, [%rd2];\n"
+      "setp.eq.s32 %p3, %r20, 0;\n@%p3 bra SKIP;\nadd.s32 %r11, %r11, 1;\nSKIP:\n"
+      "setp.ge.u32 %p5, %r10, %r1;\n@!%p5 bra TAIL;\n" +
+      element("%r11") +
+      "TAIL:\nadd.s32 %r10, %r10, -1;\nsetp.ge.s32 %p2, %r10, -50;\n@%p2 bra LOOP;\n";
+  const Bounded kernel(body, &launch.values);
+  const std::uint64_t last = kLow + kBytes - 4 * 61;
+  EXPECT_FALSE(kernel.verdict.counts.checks == 0 && kernel.hold({.n = 100, .m = 10, .p = last}));
+  EXPECT_TRUE(kernel.hold({.n = 100, .m = 10}));
+}
+
+TEST(AccessBoundsTest, AnyConstantButZeroIsATruePredicate) {
+  // The store by a loaded address is carried out, as ptxas takes 2 for true.
+  const HostLaunch launch{Launch()};
+  for (const std::string made :
+       {"mov.pred %p1, 2;\n", "mov.pred %p1, 1;\n", "mov.pred %p1, 4294967296;\n",
+        "setp.eq.s32 %p2, 0, 0;\nand.pred %p1, %p2, 2;\n"}) {
+    const std::string body =
+        "mov.u32 %r20, sh;\nst.shared.u32 [%r20], %r1;\n"
+        "ld.global.u64 %rd20, [%rd2];\n" +
+        made + "@!%p1 bra OUT;\n";
+    for (const std::string store : {"st.u32 [%rd20], 77;\n", "st.shared.u32 [%r20+4000], 77;\n"})
+      EXPECT_GT(Bounded(body + store, &launch.values).verdict.counts.checks, 0u) << made << store;
+  }
+}
+
 TEST(AccessBoundsTest, ARestIsOneOfTheSameNumbersOnly) {
   const std::string load = "ld.global.u32 %r20, [%rd2];\n", end = element("%r23");
   const std::string division = "div.u32 %r21, %r20, 10;\n";

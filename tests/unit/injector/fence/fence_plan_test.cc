@@ -210,9 +210,7 @@ AccessCounts in_turn(std::string_view between) {
 TEST(FencePlanTest, BlocksThatRunInTurnShareACheck) {
   for (const std::string_view between :
        {"add.u32 %r5, %r5, 1;", "@%p1 bra ON;\nst.global.u32 [rows], %r2;",
-        "@%p1 bra ELSE;\nmov.u32 %r5, 1;\nbra ON;\nELSE:\nmov.u32 %r5, 2;",
-        "@%p1 bra ON;\nmov.u32 %r6, 0;\nTURN:\nadd.u32 %r6, %r6, 1;\nsetp.lt.u32 %p2, %r6, 9;\n"
-        "@%p2 bra TURN;"}) {
+        "@%p1 bra ELSE;\nmov.u32 %r5, 1;\nbra ON;\nELSE:\nmov.u32 %r5, 2;"}) {
     const AccessCounts found = in_turn(between);
     EXPECT_EQ(found.branches, 1u) << between;
     EXPECT_EQ(found.checks, 2u) << between;
@@ -220,11 +218,69 @@ TEST(FencePlanTest, BlocksThatRunInTurnShareACheck) {
   }
 }
 
+/// The text of a kernel behind the fence.
+std::string fenced(const std::string& text) {
+  const auto module = ptx::parse(text);
+  EXPECT_TRUE(module) << module.error().message;
+  const auto found = fence(**module, {});
+  EXPECT_TRUE(found) << found.error().message;
+  return found ? found->ptx : std::string();
+}
+
+TEST(FencePlanTest, WhatNoCheckCanLookAtIsRefused) {
+  // The table of accesses has 32 bits for an offset.
+  EXPECT_NE(why_not("st.global.u32 [%rd1+4294967296], %r1;"), "");
+  EXPECT_NE(why_not("st.global.u32 [%rd1+-2147483648], %r1;"), "");
+  // Rows that lie 286,331,168 bytes apart.
+  EXPECT_NE(why_not("wmma.store.d.sync.aligned.row.m16n16k16.global.f32 [%rd1], "
+                    "{%f1,%f2,%f3,%f4,%f5,%f6,%f7,%f8}, 143165584;"),
+            "");
+  EXPECT_NE(why_not("tex.1d.v4.u32.s32 {%r2,%r3,%r4,%r5}, [t, {%r1}];", ".global .texref t;\n"),
+            "");
+}
+
+TEST(FencePlanTest, ANameThatMeansTwoThingsIsRefused) {
+  const std::string module = ".global .align 4 .b8 gv[1024];\n";
+  const std::string access = "st.global.u32 [%rd1], %r1;\n";
+  EXPECT_EQ(why_not(access, module), "");
+  EXPECT_NE(why_not("{\n.reg .b64 gv;\nmov.b64 gv, %rd1;\n" + access + "}", module), "");
+  EXPECT_NE(why_not("{\n.reg .b64 q;\nmov.b64 q, %rd1;\n" + access + "}"), "");
+  EXPECT_NE(why_not("{\n.reg .b64 loc;\nmov.b64 loc, %rd1;\n" + access + "}"), "");
+  // Registers and arguments may have one name in several places.
+  EXPECT_EQ(why_not("{\n.reg .b64 x;\nmov.b64 x, %rd1;\n}\n{\n.reg .b64 x;\nmov.b64 x, %rd1;\n}"),
+            "");
+}
+
+TEST(FencePlanTest, ALongAccessIsLookedAtToItsEnd) {
+  const std::string copy = "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r2], ";
+  const std::string test = "setp.lt.or.u64 %__slate_fq, %__slate_ft, 65536, %__slate_fq;";
+  EXPECT_TRUE(fenced(with_body("mov.u32 %r2, sh;\n" + copy + "65536;")).contains(test));
+}
+
+TEST(FencePlanTest, ArgumentsThatAreNotSurelyWrittenAreCleared) {
+  const auto stores = [](std::string_view between) {
+    const std::string text = fenced(
+        with_body(std::string("{\n.param .b64 in;\n").append(between).append("call f, (in);\n}"),
+                  ".func f(.param .b64 in)\n{\n.reg .b64 %rd<9>;\n"
+                  "ld.param.b64 %rd1, [in];\nst.global.b64 [%rd1], %rd1;\nret;\n}\n"));
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = text.find("st.param", at)) != std::string::npos; ++at) ++count;
+    return count;
+  };
+  const std::string store = "st.param.b64 [in], %rd1;\n";
+  EXPECT_EQ(stores(store), 1u);
+  EXPECT_EQ(stores("@%p1 bra OVER;\n" + store + "OVER:\n"), 2u);
+  EXPECT_EQ(stores("call f, (in);\n" + store), 2u);
+}
+
 TEST(FencePlanTest, BlocksThatDoNotRunInTurnHaveChecksOfTheirOwn) {
   std::string longest = "@%p1 bra ON;";
   for (int i = 0; i < 33; ++i) longest += "\nadd.u32 %r5, %r5, 1;";
   for (const std::string_view between :
        {std::string_view("@%p1 ret;"), std::string_view("@%p1 bra ON;\ncall f;"),
+        // A thread may stay in between: then it never loads.
+        std::string_view("@%p1 bra SPIN;\nbra ON;\nSPIN:\nbra SPIN;"),
+        std::string_view("TURN:\n@%p1 bra TURN;"),
         // The index is another one then.
         std::string_view("@%p1 bra ON;\nadd.u32 %r1, %r1, 1;"),
         // Longer than addresses are kept for.

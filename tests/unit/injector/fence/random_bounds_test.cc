@@ -28,16 +28,18 @@ class RandomKernel : RandomText {
       chance(3) ? leave() : wander();
     else
       statements(4 + pick(5), 0);
+    const bool is_loop = chance(5);
+    if (is_loop) begin_again();
     return fmt::format(
         ".version 8.7\n.target sm_90\n.address_size 64\n"
         ".visible .entry kernel(.param .u64 p, .param .u32 n, .param .u32 m)\n{{\n"
         ".reg .pred %p<{0}>;\n.reg .b32 %r<{0}>;\n.reg .b64 %rd<{0}>;\n"
-        "ld.param.u64 %rd1, [p];\nld.param.u32 %r1, [n];\nld.param.u32 %r2, [m];\n"
+        "{3}ld.param.u64 %rd1, [p];\nld.param.u32 %r1, [n];\nld.param.u32 %r2, [m];\n"
         "cvta.to.global.u64 %rd2, %rd1;\nadd.s64 %rd2, %rd2, {1};\nmov.u32 %r3, %ctaid.x;\n"
         "mov.u32 %r4, %ntid.x;\nmov.u32 %r5, %tid.x;\nmov.u32 %r6, %tid.y;\n"
         "mad.lo.s32 %r7, %r3, %r4, %r5;\n"
         "ld.global.u32 %r8, [%rd2];\nld.global.u32 %r9, [%rd2+4];\n{2}\nret;\n}}\n",
-        next_, 2 * kWords, body_);
+        next_, 2 * kWords, body_, is_loop ? "START:\n" : "");
   }
 
  private:
@@ -46,6 +48,14 @@ class RandomKernel : RandomText {
     std::int64_t growth;
     bool is_pointer = false;
   };
+
+  /// The whole function as a loop of a few turns.
+  void begin_again() {
+    const std::string turns = fresh("r"), over = fresh("p"), end = fmt::format("END{}", next_++);
+    line("add.u32 {0}, {0}, 1;\nsetp.gt.u32 {1}, {0}, 2;\n@{1} bra {2};", turns, over, end);
+    const std::string again = comparison();
+    line("@{} bra START;\n{}:", again, end);
+  }
 
   std::string value() { return one_of(known_); }
   std::string value_or_number() { return chance(2) ? std::to_string(pick(70) - 5) : value(); }
@@ -72,8 +82,7 @@ class RandomKernel : RandomText {
         line("or.b32 {}, {}, {};", to, value(), value());
         break;
       case 6:
-        line("{}.{} {}, {}, {};", chance(2) ? "min" : "max", chance(2) ? "u32" : "s32", to, value(),
-             value_or_number());
+        least_or_most(to);
         break;
       case 7:
         line("rem.u32 {}, {}, {};", to, value(), 1 + pick(60));
@@ -94,12 +103,24 @@ class RandomKernel : RandomText {
     known_.push_back(to);
   }
 
+  /// The smaller or larger one of two numbers: whole ones, or seldom fractions.
+  void least_or_most(const std::string& to) {
+    static const std::vector<std::string> kTypes = {"u32", "s32", "u32", "s32", "f32"};
+    const std::string type = one_of(kTypes);
+    line("{}.{} {}, {}, {};", chance(2) ? "min" : "max", type, to, value(),
+         type == "f32" ? value() : value_or_number());
+  }
+
   /// What a division leaves, or nearly.
   void rest(const std::string& to) {
-    const std::string quotient = fresh("r"), product = fresh("r"), dividend = value();
+    const bool is_late = chance(6);  // in a loop the quotient is of the last turn's dividend
+    const std::string quotient = fresh("r"), product = fresh("r");
+    const std::string dividend = is_late ? fresh("r") : value();
     const std::string type = chance(2) ? "u32" : "s32", divisor = std::to_string(1 + pick(60));
     line("div.{} {}, {}, {};", type, quotient, dividend, divisor);
-    line("mul.lo.{} {}, {}, {};", type, product, quotient, chance(9) ? "7" : divisor);
+    if (is_late) line("mov.u32 {}, {};", dividend, value());
+    line("mul.{}.{} {}, {}, {};", chance(9) ? "hi" : "lo", type, product, quotient,
+         chance(9) ? "7" : divisor);
     line("sub.s32 {}, {}, {};", to, chance(9) ? value() : dividend, product);
   }
 
