@@ -104,7 +104,6 @@ BoundNumber BoundSteps::sum(BoundNumber a, BoundNumber b) {
           .step = add({.op = BoundOp::kAdd, .a = a.step, .b = b.step})};
 }
 
-/// One of the values. Null: of none, or of addresses in several variables.
 std::optional<BoundNumber> BoundSteps::any_of(const std::vector<BoundNumber>& values) {
   std::optional<BoundNumber> all;
   for (const BoundNumber& value : values) {

@@ -5,12 +5,9 @@
 #include "injector/fence/addresses.h"
 
 namespace slate::injector {
-namespace {
 
 using ptx::Instruction;
 using ptx::Operand;
-
-}  // namespace
 
 std::optional<Drift> Drifts::find(std::uint32_t number, std::uint32_t at) {
   for (const std::uint32_t loop : loops_.around(flow_.block_of(at))) {
@@ -149,12 +146,8 @@ bool Drifts::changes_in(std::uint32_t loop, std::uint32_t number) const {
 /// Adds what the register can be when the loop is entered. False: a way leads there from the loop
 /// itself.
 bool Drifts::begins(std::uint32_t loop, std::uint32_t number, Drift& drift) {
-  std::vector<std::uint32_t> ways;
-  for (const std::uint32_t before : writes_.predecessors(loops_.header(loop))) {
-    if (!loops_.contains(loop, before)) ways.push_back(before);
-  }
   bool is_outside = true;
-  writes_.walk_back_from(ways, [&](std::uint32_t i) {
+  writes_.walk_back_from(loops_.entries(loop), [&](std::uint32_t i) {
     ++visits_;
     const bool is_written = writes_.writes(i, number);
     const bool is_new = std::ranges::find(drift.beginnings, i) == drift.beginnings.end();

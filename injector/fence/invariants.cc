@@ -61,8 +61,6 @@ std::optional<BoundNumber> Invariants::any_along(std::uint32_t number,
   return steps_.any_of(values);
 }
 
-/// A register that a loop changes, by the ways to `at`: the first instruction of a block, or one
-/// behind a write.
 std::optional<BoundNumber> Invariants::by_ways(std::uint32_t number, std::uint32_t at) {
   const std::uint32_t block = facts_.flow.block_of(at);
   const auto& loops = facts_.loops.around(block);
@@ -83,10 +81,7 @@ std::optional<BoundNumber> Invariants::by_ways(std::uint32_t number, std::uint32
 /// and the numbers up to the nearest that the loop compares it with.
 std::optional<BoundNumber> Invariants::invariant(std::uint32_t loop, std::uint32_t number) {
   const std::uint32_t header = facts_.loops.header(loop), at = facts_.flow.blocks()[header].first;
-  std::vector<std::uint32_t> outer, inner;
-  for (const std::uint32_t before : facts_.writes.predecessors(header))
-    (facts_.loops.contains(loop, before) ? inner : outer).push_back(before);
-  const auto begins = any_along(number, outer, header);
+  const auto begins = any_along(number, facts_.loops.entries(loop), header);
   if (!begins || !steps_.may_be_narrow(begins->step)) return std::nullopt;
   const std::uint32_t count = steps_.count();
   std::uint32_t assumed = begins->step, first = kUnknown;
@@ -94,8 +89,9 @@ std::optional<BoundNumber> Invariants::invariant(std::uint32_t loop, std::uint32
     ++assumptions_;
     // Any of these numbers: not the same one as what they were found of.
     assumed = steps_.add({.op = BoundOp::kEither, .a = assumed, .b = assumed});
-    const auto turn = finder_.assuming(number, at, {.variable = begins->variable, .step = assumed},
-                                       [&] { return any_along(number, inner, header); });
+    const auto turn =
+        finder_.assuming(number, at, {.variable = begins->variable, .step = assumed},
+                         [&] { return any_along(number, facts_.loops.tails(loop), header); });
     if (!turn || turn->variable != begins->variable || !steps_.may_be_narrow(turn->step)) break;
     const std::uint32_t found =
         steps_.add({.op = BoundOp::kInvariant, .a = assumed, .b = turn->step, .c = begins->step});

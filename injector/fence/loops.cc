@@ -58,6 +58,10 @@ void Loops::add(const ControlFlow& flow, std::uint32_t header,
     if (body[block]) around_[block].push_back(loop);
   }
   headers_.push_back(header);
+  auto& entries = entries_.emplace_back();
+  for (const std::uint32_t before : predecessors[header]) {
+    if (!body[before]) entries.push_back(before);
+  }
   bodies_.push_back(std::move(body));
 }
 

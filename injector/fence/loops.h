@@ -28,6 +28,8 @@ class Loops {
     while (!around_[block].empty()) block = befores_[around_[block].back()];
     return block;
   }
+  /// The blocks outside of the loop from which its first turn begins.
+  const std::vector<std::uint32_t>& entries(std::uint32_t loop) const { return entries_[loop]; }
   /// The blocks from which a further turn of the loop begins.
   const std::vector<std::uint32_t>& tails(std::uint32_t loop) const { return tails_[loop]; }
 
@@ -41,7 +43,7 @@ class Loops {
 
   std::vector<std::uint32_t> headers_;
   std::vector<std::uint32_t> befores_;
-  std::vector<std::vector<std::uint32_t>> tails_;
+  std::vector<std::vector<std::uint32_t>> entries_, tails_;
   std::vector<std::vector<bool>> bodies_;
   std::vector<std::vector<std::uint32_t>> around_;  // by block
 };
