@@ -14,10 +14,10 @@ namespace {
 
 // Each further copy takes the assembler's time, and memory for its code.
 constexpr std::size_t kMostCopiedShapes = 8;  // of one kernel
-/// Of one shape: a copy leaves out what its launch did not reach, such as the unrolled part of a
-/// loop of few turns.
-constexpr std::uint32_t kMostCopies = 3;
-constexpr std::uint32_t kLaunchesBeforeCopy = 2;  // unserved ones of its shape
+/// Of one shape: a copy leaves out what its launch did not reach. The rest of a loop that nvcc has
+/// unrolled is of four kinds, with which a rehearsed block comes to other addresses.
+constexpr std::uint32_t kMostCopies = 4;
+constexpr std::uint32_t kLaunchesBeforeCopy = 2;  // unserved ones of its shape, to make one
 
 FirstLaunch copied(const injector::LaunchValues& launch, std::uint32_t further) {
   FirstLaunch result{.is_known = true,
@@ -144,13 +144,24 @@ void FencedKernels::attend_unserved(std::uint64_t id,
     shape = fenced.shapes.insert(shape, Shape{.shared_bytes = launch.shared_bytes});
     std::ranges::copy(launch.block, shape->block);
   }
-  if (shape->copies == kMostCopies || ++shape->launches < kLaunchesBeforeCopy) return;
-  shape->launches = 0;
-  const FirstLaunch first = copied(launch, ++shape->copies);
   const std::string& name = *fenced.kernel.name;
-  if (const auto found = maker_->find(*source, name, Fencing::kKernel, first))
-    return take_copy(fenced, *found, own);
-  fenced.copy_order = maker_->order({loader_.uid, session_}, source, name, Fencing::kKernel, first);
+  while (shape->copies < kMostCopies) {
+    const FirstLaunch first = copied(launch, shape->copies + 1);
+    if (const auto found = maker_->find(*source, name, Fencing::kKernel, first)) {
+      ++shape->copies;
+      take_copy(fenced, *found, own);
+      if (std::ranges::any_of(fenced.kernel.bounded,
+                              [&](const auto& copy) { return copy->serves(launch); }))
+        return;
+      continue;
+    }
+    if (++shape->launches < kLaunchesBeforeCopy) return;
+    shape->launches = 0;
+    ++shape->copies;
+    fenced.copy_order =
+        maker_->order({loader_.uid, session_}, source, name, Fencing::kKernel, first);
+    return;
+  }
 }
 
 /// A further bounded copy. Without it launches take the kernel with all checks.

@@ -41,9 +41,10 @@ class FencedKernels {
   Result<FunctionRecord*> find(std::uint64_t id, FunctionRecord& kernel,
                                const std::shared_ptr<const FormSource>& source,
                                const ProgramModule& own, const LaunchOf& launch);
-  /// No bounded copy serves a launch of the kernel. When such launches with blocks like its come
-  /// again, another copy is made for them in the background, and is there for a launch some time
-  /// later, if it can be had. Requires: find() has returned the kernel.
+  /// No bounded copy serves a launch of the kernel. The cache's copies for blocks like its are
+  /// taken until one serves it. When there is none and such launches come again, a copy is made in
+  /// the background, and is there for a launch some time later, if it can be had. Requires: find()
+  /// has returned the kernel.
   void attend_unserved(std::uint64_t id, const std::shared_ptr<const FormSource>& source,
                        const ProgramModule& own, const injector::LaunchValues& launch);
   /// Why the kernel cannot be fenced; empty: it can, or find() was not called.

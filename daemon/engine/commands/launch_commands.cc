@@ -130,11 +130,15 @@ Result<void> LaunchCommands::fill_bank(const FunctionRecord& kernel, LogicalStre
 Result<BoundedCopy*> LaunchCommands::bounded_copy_for(const Call<CommandType::kLaunch>& call,
                                                       FunctionRecord& kernel,
                                                       const injector::LaunchValues& launch) {
-  const auto found =
-      std::ranges::find_if(kernel.bounded, [&](const auto& each) { return each->serves(launch); });
+  const auto serving = [&] {
+    return std::ranges::find_if(kernel.bounded,
+                                [&](const auto& each) { return each->serves(launch); });
+  };
+  auto found = serving();
   if (found == kernel.bounded.end()) {
     code_.modules().attend_unserved(call.body.function, kernel, launch);
-    return nullptr;
+    found = serving();
+    if (found == kernel.bounded.end()) return nullptr;
   }
   std::rotate(kernel.bounded.begin(), found, found + 1);
   BoundedCopy& copy = *kernel.bounded.front();

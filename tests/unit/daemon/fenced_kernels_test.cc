@@ -6,7 +6,11 @@
 
 #include <chrono>
 #include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "daemon/engine/module_store.h"
 #include "device/device.h"
@@ -98,24 +102,45 @@ std::vector<std::byte> code_without_constants() {
   return test::elf_image(parts);
 }
 
-/// A device that takes all machine code for that of kStoresConstant.
+/// A device that takes all machine code for that of kStoresConstant, but for what its compiler
+/// makes, if it has one. That has the text in a section.
 class MachineCodeDevice : public ForwardingDevice {
  public:
-  using ForwardingDevice::ForwardingDevice;
+  MachineCodeDevice(std::unique_ptr<device::Device> inner, bool compiles)
+      : ForwardingDevice(std::move(inner)), compiles_(compiles) {}
+  Result<std::string> compiler_identity() const override {
+    if (compiles_) return std::string("text");
+    return ForwardingDevice::compiler_identity();
+  }
+  Result<std::vector<std::byte>> compile(std::string_view ptx, std::chrono::milliseconds) override {
+    const std::array<test::ElfPart, 2> parts{
+        {{1, std::string("\0.strtab\0", 9), SHT_STRTAB}, {0, std::string(ptx)}}};
+    std::vector<std::byte> code = test::elf_image(parts);
+    const std::lock_guard lock(mutex_);
+    texts_[code] = ptx;
+    return code;
+  }
   Result<device::Module> load_module(device::ImageKind kind,
                                      std::span<const std::byte> image) override {
-    return kind == device::ImageKind::kCubin
-               ? ForwardingDevice::load_module(device::ImageKind::kPtx,
-                                               std::as_bytes(std::span(kStoresConstant)))
-               : ForwardingDevice::load_module(kind, image);
+    if (kind != device::ImageKind::kCubin) return ForwardingDevice::load_module(kind, image);
+    const std::lock_guard lock(mutex_);
+    const auto text = texts_.find(std::vector(image.begin(), image.end()));
+    return ForwardingDevice::load_module(
+        device::ImageKind::kPtx,
+        std::as_bytes(text == texts_.end() ? std::span(kStoresConstant) : std::span(text->second)));
   }
+
+ private:
+  const bool compiles_;
+  std::mutex mutex_;
+  std::map<std::vector<std::byte>, std::string> texts_;  // by the machine code
 };
 
 class FencedKernelsTest : public testing::Test {
  protected:
-  FencedKernelsTest()
+  explicit FencedKernelsTest(bool compiles = false)
       : device_(std::make_unique<MachineCodeDevice>(
-            std::move(*device::open_device("sim:sms=2,memory=256M")))),
+            std::move(*device::open_device("sim:sms=2,memory=256M")), compiles)),
         compiler_(*device_, open_cache(*device_, directory_.path(), std::uint64_t{64} << 20)),
         maker_(compiler_, {}),
         fence_(
@@ -123,15 +148,18 @@ class FencedKernelsTest : public testing::Test {
     store_ = std::make_unique<ModuleStore>(
         *device_, compiler_, &maker_, 1, [](device::Address, std::uint64_t) { return false; },
         std::make_shared<ImageStore>(0), Loader(), &fence_);
-    EXPECT_TRUE(store_->add_chunk({1, kReverses.size(), 0, ipc::kImagePtx, 0},
-                                  std::as_bytes(std::span(kReverses))));
-    EXPECT_TRUE(store_->add_function(1, 1, "k"));
+    add_kernel();
   }
   ~FencedKernelsTest() override {
     fence_.release();
     store_->release();
   }
 
+  void add_kernel() {
+    EXPECT_TRUE(store_->add_chunk({1, kReverses.size(), 0, ipc::kImagePtx, 0},
+                                  std::as_bytes(std::span(kReverses))));
+    EXPECT_TRUE(store_->add_function(1, 1, "k"));
+  }
   injector::LaunchValues launch_of(std::uint32_t threads) {
     std::memcpy(parameters_, &kLow, sizeof(kLow));
     std::memcpy(parameters_ + sizeof(kLow), &turns_, sizeof(turns_));
@@ -223,7 +251,7 @@ TEST_F(FencedKernelsTest, ACopyThatIsNotForOtherValuesIsNotTheLastOne) {
 
 TEST_F(FencedKernelsTest, BlocksHaveOnlySoManyCopies) {
   FunctionRecord& kernel = fenced(64);
-  for (const int copies : {1, 2, 3}) {
+  for (const int copies : {1, 2, 3, 4}) {
     // As if the last one did not serve them.
     EXPECT_TRUE(launch_unserved(kernel, 96, 2, true)) << copies;
   }
@@ -236,6 +264,26 @@ TEST_F(FencedKernelsTest, TheModulesOfFurtherCopiesGoWithTheKernels) {
   const auto gone = store_->forget(1);
   ASSERT_TRUE(gone);
   EXPECT_EQ(gone->modules.size(), 3u) << "the program's, and one for each copy";
+}
+
+/// The cache keeps what is made.
+class KeptCopiesTest : public FencedKernelsTest {
+ protected:
+  KeptCopiesTest() : FencedKernelsTest(true) {}
+};
+
+TEST_F(KeptCopiesTest, CopiesOfAnEarlierRunServeTheFirstLaunch) {
+  FunctionRecord& earlier = fenced(64);
+  ASSERT_TRUE(launch_unserved(earlier, 96, 2, true));
+  turns_ = 6;
+  ASSERT_TRUE(launch_unserved(earlier, 96, 2, true));
+  ASSERT_TRUE(store_->forget(1));
+  add_kernel();
+  FunctionRecord& kernel = fenced(64);
+  ASSERT_EQ(kernel.bounded.size(), 1u);
+  store_->attend_unserved(1, kernel, launch_of(96));
+  EXPECT_TRUE(serves(kernel, 96));
+  EXPECT_EQ(kernel.bounded.size(), 3u) << "also the one for other turns, which came first";
 }
 
 TEST_F(FencedKernelsTest, MachineCodeNeedNotHaveTheConstantsOfItsText) {
