@@ -65,6 +65,13 @@ def read_json(path):
         return json.load(file)
 
 
+def keep(rows):
+    """The rows so far, for those whose time is up before the end."""
+    if arguments.json:
+        with open(arguments.json, "w") as file:
+            file.writelines(json.dumps(row) + "\n" for row in rows)
+
+
 def run(program, daemon=None, user=None):
     """One run, natively or under a slated, as root or as a user."""
     words = [os.path.join(FOLDER, word) if os.path.exists(os.path.join(FOLDER, word)) else word for word in program["command"]]
@@ -243,6 +250,7 @@ def cost(programs):
                "process": statistics.median(seconds["always"]) / statistics.median(seconds["never"]),
                "wrong": failure or difference(lines["always"], lines["never"])}
         rows.append(row)
+        keep(rows)
         print("%-28s %10.3f %10.3f %8.3f %8.3f %8.2f %s" % (row["name"], row["ms"], row["fenced_ms"], row["kernels"] or 0, row["process"],
                                                            part, row["wrong"] or ""), flush=True)
     for key in ("kernels", "process"):
@@ -262,9 +270,7 @@ def main():
     if arguments.expected and os.path.exists(arguments.expected):
         programs = [each for each in programs if each["name"] in read_json(arguments.expected)]
     rows, right = cost(programs) if arguments.cost else beside(programs)
-    if arguments.json:
-        with open(arguments.json, "w") as file:
-            file.writelines(json.dumps(row) + "\n" for row in rows)
+    keep(rows)
     return 0 if right else 1
 
 
