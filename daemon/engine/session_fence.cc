@@ -42,6 +42,7 @@ ErrorCode code_of(Violation kind) {
       return ErrorCode::kLaunchFailed;
     case Violation::kBranch:
     case Violation::kBarrier:
+    case Violation::kWarp:
       return ErrorCode::kIllegalInstruction;
     case Violation::kNone:
     case Violation::kRange:
@@ -82,6 +83,8 @@ std::string deed_of(const FenceRecord& record) {
       return fmt::format("jumped by the index {} beyond its table", record.address);
     case Violation::kBarrier:
       return "used a barrier that there cannot be";
+    case Violation::kWarp:
+      return "executed a matrix instruction in a warp that lacks lanes";
     case Violation::kNone:
     case Violation::kRange:
       break;

@@ -91,6 +91,7 @@ class EffectFinder {
 
   InstructionEffect find() {
     const std::string_view opcode = instruction_.opcode;
+    effect_.reads_warp = is_one_of(opcode, {"mma", "wmma", "ldmatrix", "stmatrix", "movmatrix"});
     if (is_one_of(opcode, {"ld", "ldu", "st", "atom", "red"})) {
       move();
     } else if (opcode == "cp") {
@@ -416,6 +417,7 @@ class EffectFinder {
     const ptx::Function& callee = module_.functions[target->index];
     const bool has_body = module_.find_function(callee.name) != nullptr &&
                           module_.find_function(callee.name)->has_body;
+    effect_.calls = has_body;
     if (has_body) return;
     if (callee.name == "__assertfail") {
       effect_.end = Violation::kAssert;

@@ -40,6 +40,8 @@ struct InstructionEffect {
   const ptx::Operand* handle = nullptr;  // register with the handle of a texture or surface
   bool traps_outside = false;            // whether coordinates beyond a surface trap
   bool jumps_by_index = false;           // brx.idx
+  bool reads_warp = false;               // whether it reads registers of all lanes of the warp
+  bool calls = false;                    // a function of the module
   // Registers with a barrier's number and count of threads.
   const ptx::Operand* barrier = nullptr;
   const ptx::Operand* barrier_threads = nullptr;

@@ -1,6 +1,7 @@
 #include "injector/fence/barriers.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -76,6 +77,30 @@ bool Meetings::are_all_together(std::uint32_t instruction) {
 bool Meetings::are_others_together(std::uint32_t barrier) {
   const BarrierKind kind = barrier_kind(function_.instructions[barrier]);
   return kind.whole_block && kind.named_by_number && are_together(flows().staying, barrier);
+}
+
+bool Meetings::is_complete(std::uint32_t instruction) {
+  if (!are_all_together(instruction)) return false;
+  if (lacking_.empty()) find_lacking();
+  return !lacking_[instruction];
+}
+
+void Meetings::find_lacking() {
+  const ControlFlow& flow = flows().flow;
+  const auto& blocks = flow.blocks();
+  lacking_ = endings_;
+  std::vector<std::uint32_t> behind;  // blocks that follow one with an ending
+  for (const auto& block : blocks) {
+    bool is_lacking = false;
+    for (std::uint32_t i = block.first; i < block.end; ++i)
+      lacking_[i] = is_lacking = is_lacking || endings_[i];
+    if (is_lacking) std::ranges::copy(block.successors, std::back_inserter(behind));
+  }
+  const std::vector<bool> reached = flow.reachable_from(behind);
+  for (std::uint32_t block = 0; block < blocks.size(); ++block) {
+    if (!reached[block]) continue;
+    for (std::uint32_t i = blocks[block].first; i < blocks[block].end; ++i) lacking_[i] = true;
+  }
 }
 
 bool Meetings::are_together(const Uniformity& uniformity, std::uint32_t instruction) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "injector/analysis/control_flow.h"
@@ -18,8 +19,10 @@ namespace slate::injector {
 /// first question.
 class Meetings {
  public:
-  /// Requires: the function outlives it.
-  explicit Meetings(const ptx::Function& function) : function_(function) {}
+  /// `endings`: by instruction, whether the fence may end a thread there. Requires: the function
+  /// outlives it.
+  Meetings(const ptx::Function& function, std::vector<bool> endings)
+      : function_(function), endings_(std::move(endings)) {}
 
   /// Whether all lanes that the warp has come to the instruction together.
   bool are_all_together(std::uint32_t instruction);
@@ -27,6 +30,10 @@ class Meetings {
   /// it waits for the lanes that are about to end in any case. In front of an aligned barrier that
   /// parted lanes come to, the assembler lets the warp wait for all lanes that have not ended.
   bool are_others_together(std::uint32_t barrier);
+  /// Whether all lanes with which the warp has begun come to the instruction together, as the fence
+  /// ends none in front of it.
+  bool is_complete(std::uint32_t instruction);
+  const ControlFlow& flow() { return flows().flow; }
 
  private:
   struct Flows {
@@ -39,10 +46,15 @@ class Meetings {
   };
 
   const Flows& flows();
+  void find_lacking();
   bool are_together(const Uniformity& uniformity, std::uint32_t instruction);
 
   const ptx::Function& function_;
+  const std::vector<bool> endings_;
   std::unique_ptr<const Flows> flows_;
+  // By instruction: whether the fence may have ended a lane when others come there. Empty: not yet
+  // looked at.
+  std::vector<bool> lacking_;
 };
 
 /// What is to change in a function that is no worker. Its aligned barriers stay as they are or lose

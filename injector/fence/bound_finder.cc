@@ -99,6 +99,15 @@ BoundClaim BoundFinder::has_threads(std::uint32_t axis, std::uint32_t threads) {
   return steps_.is_number(steps_.add({.op = BoundOp::kThreads, .value = axis}), threads);
 }
 
+BoundClaim BoundFinder::has_whole_warps() {
+  std::uint32_t threads = steps_.add({.op = BoundOp::kThreads, .value = 0});
+  for (const std::int64_t axis : {1, 2}) {
+    const std::uint32_t more = steps_.add({.op = BoundOp::kThreads, .value = axis});
+    threads = steps_.add({.op = BoundOp::kMultiply, .a = threads, .b = more});
+  }
+  return {.kind = BoundClaim::Kind::kMultiple, .step = threads, .bytes = 32};
+}
+
 BoundClaim BoundFinder::has_shared(std::uint32_t bytes) {
   return steps_.is_number(steps_.add({.op = BoundOp::kShared}), bytes);
 }

@@ -36,6 +36,8 @@ class BoundFinder {
   bool may_hold(const BoundClaim& claim) const { return steps_.may_hold(claim); }
   /// The claim that the block has so many threads along the axis.
   BoundClaim has_threads(std::uint32_t axis, std::uint32_t threads);
+  /// The claim that the block has a multiple of 32 threads.
+  BoundClaim has_whole_warps();
   /// The claim that the block has so many bytes of dynamic shared memory.
   BoundClaim has_shared(std::uint32_t bytes);
   /// The step with the number of 64 bits in a parameter that is named in brackets, plus `more`.

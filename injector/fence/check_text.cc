@@ -458,6 +458,23 @@ std::string CheckText::barrier(const Instruction& instruction, const Instruction
   return code + fail_by(Violation::kBarrier, instruction.line) + label + ":\n\t";
 }
 
+std::string CheckText::warp(const WarpLook& look) {
+  const Instruction& instruction = function_.instructions[look.at];
+  const std::string label = next_label();
+  std::string code = "\n" + skip(instruction.guard ? &*instruction.guard : nullptr, label);
+  if (look.is_by_block) {
+    code += filled("\t@~fwhole bra.uni {};\n", label);
+  } else {
+    // Lanes that have ended are not counted, nor waited for.
+    code += filled(
+        "\tmov.pred ~fp, 1;\n\tvote.sync.ballot.b32 ~fc, ~fp, -1;\n"
+        "\tsetp.eq.u32 ~fp, ~fc, -1;\n\t@~fp bra {};\n",
+        label);
+  }
+  code += filled("\tmov.u64 ~fa, 0;\n");
+  return code + fail_by(Violation::kWarp, instruction.line) + label + ":\n\t";
+}
+
 std::string CheckText::look(const Wait& wait) {
   constexpr std::uint32_t kTurns = 1024;  // from look to look
   constexpr std::uint32_t kSlowTurns = 32;

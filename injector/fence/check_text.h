@@ -12,6 +12,7 @@
 #include "injector/fence/ending.h"
 #include "injector/fence/member_text.h"
 #include "injector/fence/plan.h"
+#include "injector/fence/whole_warps.h"
 #include "injector/ptx/module.h"
 
 namespace slate::injector {
@@ -50,6 +51,8 @@ class CheckText {
   std::string handle(const ptx::Instruction& instruction, const ptx::Operand& handle);
   std::string jump(const ptx::Instruction& branch);
   std::string barrier(const ptx::Instruction& instruction, const InstructionEffect& effect);
+  /// In front of a matrix instruction.
+  std::string warp(const WarpLook& look);
   /// At the beginning of the loop: now and then a look whether a thread of the session was ended.
   std::string look(const Wait& wait);
   /// In place of an instruction that ends its thread.

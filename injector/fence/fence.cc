@@ -15,6 +15,7 @@
 #include "injector/fence/fence_table.h"
 #include "injector/fence/own_constants.h"
 #include "injector/fence/shuffles.h"
+#include "injector/fence/whole_warps.h"
 #include "injector/forms/ptx_template.h"
 #include "injector/ptx/printer.h"
 
@@ -338,8 +339,11 @@ class Fencer {
     write(function, own_[index]);
     const bool publishes = function.is_entry && calls(index);
     const bool clears_shared = function.is_entry && reads_shared(index);
-    Meetings meetings(function);
+    Meetings meetings(function, plan.endings());
     ShuffleEdits shuffles = make_shuffles_safe(module_, function, plan, meetings);
+    const std::vector<WarpLook> looks = find_warp_looks(function, plan, meetings);
+    const bool needs_whole_warps =
+        shuffles.needs_whole_warps || std::ranges::any_of(looks, &WarpLook::is_by_block);
     const bool is_plain = !plan.may_end && !publishes && !has_hints(plan) &&
                           !has_barriers(function) && !clears_shared && clearings_[index].empty() &&
                           shuffles.edits.empty();
@@ -351,6 +355,7 @@ class Fencer {
         expand(kCheckRegisters) + ending_registers(ending.kind) + shuffles.registers;
     for (const HoistedChecks& checks : plan.hoisted)
       registers += fmt::format("\t.reg .pred {};\n", CheckText::hoisted_register(checks.loop));
+    if (needs_whole_warps) registers += whole_warps_register();
     if (!plan.waits.empty()) registers += filled("\t.reg .b32 {};\n", expand(kTurnRegister));
     const auto declare_all = [&registers](std::size_t count, const auto& name_of) {
       for (std::uint32_t i = 0; i < count; ++i)
@@ -368,8 +373,8 @@ class Fencer {
     } else if (clears_shared) {
       prologue += clear_shared_text(plan.clearing, options_.reserved_shared);
     }
-    prologue +=
-        clearings_[index].beginning + shuffles.beginning + CheckText::look_at_parameters(plan);
+    if (needs_whole_warps) prologue += find_whole_warps();
+    prologue += clearings_[index].beginning + CheckText::look_at_parameters(plan);
     for (std::size_t i = 0; i < around.shared.size(); ++i)
       prologue += shared_address_text(around.shared[i], i);
     if (is_worker(function)) {
@@ -386,7 +391,7 @@ class Fencer {
     for (std::uint32_t i = 0; i < plan.limits.size(); ++i)
       insert(function.instructions[plan.limits[i].at].span.begin,
              passes ? CheckText::passed_limit(i) : CheckText::limit(plan.limits[i], i));
-    write_checks(function, plan, around, ending);
+    write_checks(function, plan, looks, around, ending);
     if (!is_worker(function)) {
       for (ptx::Edit& edit : make_barriers_safe(module_, function, meetings))
         edits_.push_back(std::move(edit));
@@ -442,12 +447,14 @@ class Fencer {
     return std::ranges::any_of(plan.effects, &InstructionEffect::is_hint);
   }
 
-  void write_checks(const ptx::Function& function, const Plan& plan, const Surroundings& around,
+  void write_checks(const ptx::Function& function, const Plan& plan,
+                    const std::vector<WarpLook>& looks, const Surroundings& around,
                     const Ending& ending) {
     CheckText text(module_, function, around, ending, table_);
     for (const Wait& wait : plan.waits)
       insert(function.instructions[wait.at].span.begin, text.look(wait));
     auto site = plan.sites.begin();
+    auto look = looks.begin();
     for (std::uint32_t i = 0; i < function.instructions.size(); ++i) {
       const Instruction& instruction = function.instructions[i];
       const InstructionEffect& effect = plan.effects[i];
@@ -456,6 +463,7 @@ class Fencer {
         move(function, plan, *site);
         insert(begin, text.site(*site) + moved_loads(function, *site));
       }
+      if (look != looks.end() && look->at == i) insert(begin, text.warp(*look++));
       if (effect.is_hint && !effect.accesses.empty()) {
         std::string label;
         insert(begin, text.hint(instruction, effect.accesses.front(), label));

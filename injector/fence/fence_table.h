@@ -19,6 +19,7 @@ enum class Violation : std::uint32_t {
   kHandle = 6,      // a texture or surface that is not the session's
   kBranch = 7,      // a jump by an index beyond its table
   kBarrier = 8,     // a barrier with a number or a count of threads that there cannot be
+  kWarp = 9,        // a matrix instruction in a warp that lacks lanes
 };
 
 /// Bytes at the end of the main extent that the fast path leaves to the exact one. An access that

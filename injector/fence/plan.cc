@@ -129,6 +129,20 @@ AccessCounts& AccessCounts::operator+=(const AccessCounts& other) {
   return *this;
 }
 
+std::vector<bool> Plan::endings() const {
+  std::vector<bool> ends = handles;
+  for (const Site& site : sites) ends[site.at] = true;
+  for (const Wait& wait : waits) ends[wait.at] = true;
+  for (std::uint32_t i = 0; i < ends.size(); ++i) {
+    const InstructionEffect& effect = effects[i];
+    if (effect.end != Violation::kNone || effect.jumps_by_index || effect.calls ||
+        effect.barrier != nullptr || effect.barrier_threads != nullptr) {
+      ends[i] = true;
+    }
+  }
+  return ends;
+}
+
 namespace {
 
 /// Makes a plan, in one walk down the tree of dominators. It has more than 25 functions, as each
@@ -175,6 +189,7 @@ class Planner {
     plan_.may_end |= !plan_.sites.empty() || !plan_.waits.empty();
     if (finder_) {
       clear_shared();
+      claim_whole_warps();
       plan_.bounds = finder_->bounds(std::move(claims_));
       pass_limits();
     }
@@ -184,6 +199,7 @@ class Planner {
  private:
   void find_effects();
   void clear_shared();
+  void claim_whole_warps();
   void walk();
   void count_elements();
   void choose_index(Member& member);
@@ -248,7 +264,7 @@ void Planner::find_effects() {
     const InstructionEffect& effect = plan_.effects.back();
     if (plan_.why_not.empty()) plan_.why_not = effect.why_not;
     plan_.may_end |= effect.end != Violation::kNone || effect.handle != nullptr ||
-                     effect.jumps_by_index || effect.barrier != nullptr ||
+                     effect.jumps_by_index || effect.reads_warp || effect.barrier != nullptr ||
                      effect.barrier_threads != nullptr;
   }
   const Instruction* stray = stray_branch(function_);
@@ -267,17 +283,23 @@ void Planner::clear_shared() {
     if (may_read_shared(plan_)) claims_.push_back(finder_->has_shared(0));
     return;
   }
-  std::vector<bool> ends = plan_.handles;
-  for (const Site& site : plan_.sites) ends[site.at] = true;
-  for (const Wait& wait : plan_.waits) ends[wait.at] = true;
-  for (std::uint32_t i = 0; i < ends.size(); ++i) {
-    const InstructionEffect& effect = plan_.effects[i];
-    if (effect.end != Violation::kNone || effect.barrier != nullptr ||
-        effect.barrier_threads != nullptr) {
-      ends[i] = true;
-    }
-  }
+  std::vector<bool> ends = plan_.endings();
+  for (std::uint32_t i = 0; i < ends.size(); ++i) ends[i] = ends[i] || plan_.effects[i].reads_warp;
   plan_.clearing = shared_->clearing(ends, *finder_, claims_);
+}
+
+/// For instructions that read registers of other lanes.
+void Planner::claim_whole_warps() {
+  const auto reads_lanes = [](const Instruction& instruction) {
+    return instruction.opcode == "shfl";
+  };
+  if (claims_.empty() || (std::ranges::none_of(plan_.effects, &InstructionEffect::reads_warp) &&
+                          std::ranges::none_of(function_.instructions, reads_lanes))) {
+    return;
+  }
+  const BoundClaim claim = finder_->has_whole_warps();
+  plan_.has_whole_warps = finder_->may_hold(claim);
+  if (plan_.has_whole_warps) claims_.push_back(claim);
 }
 
 void Planner::walk() {

@@ -111,6 +111,12 @@ struct Plan {
   std::optional<std::uint32_t> local_use{};
   AccessCounts counts;
   bool may_end = false;  // whether anything may end a thread
+  /// Whether a claim of `bounds` says that the block consists of whole warps.
+  bool has_whole_warps = false;
+
+  /// By instruction: whether the fence may end some threads of a warp there, in front of it or in a
+  /// function that it calls. It ends all of them in front of what reads_warp.
+  std::vector<bool> endings() const;
 };
 
 /// What a plan may count on.

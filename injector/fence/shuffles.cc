@@ -183,7 +183,6 @@ ShuffleEdits make_shuffles_safe(const ptx::Module& module, const ptx::Function& 
   ShuffleEdits result;
   if (std::ranges::none_of(function.instructions, is_checked)) return result;
   result.registers = expand("\t.reg .b32 ~flanes;\n");
-  bool has_whole = false;
   const auto insert = [&](std::uint32_t at, std::string text) {
     result.edits.push_back(ptx::insert_at(at, std::move(text)));
   };
@@ -193,14 +192,15 @@ ShuffleEdits make_shuffles_safe(const ptx::Module& module, const ptx::Function& 
   const auto look_at = [&](std::uint32_t i) {
     const Instruction& shuffle = function.instructions[i];
     if (!is_checked(shuffle)) return;
-    if (meetings.are_all_together(i)) {
+    if (meetings.is_complete(i)) {
       ballot.forget();
+      if (plan.has_whole_warps) return;
       insert(shuffle.span.begin,
              filled("@~fwhole bra.uni $fplain{};\n\t", i) + ballot.before(shuffle, "") +
                  source_takes_part(module, shuffle, numbers) + text_of(module, shuffle.span) +
                  clear_result(shuffle) + filled("\n\tbra.uni $fbehind{0};\n$fplain{0}:\n\t", i));
       insert(shuffle.span.end, filled("\n$fbehind{}:", i));
-      has_whole = true;
+      result.needs_whole_warps = true;
       ballot.forget();
       return;
     }
@@ -221,13 +221,6 @@ ShuffleEdits make_shuffles_safe(const ptx::Module& module, const ptx::Function& 
     look_at(i);
     ballot.pass(function.instructions[i]);
     numbers.pass(function.instructions[i]);
-  }
-  if (has_whole) {
-    result.registers += expand("\t.reg .pred ~fwhole;\n");
-    result.beginning = expand(
-        "\tmov.u32 ~fb, %ntid.x;\n\tmov.u32 ~fc, %ntid.y;\n\tmul.lo.u32 ~fb, ~fb, ~fc;\n"
-        "\tmov.u32 ~fc, %ntid.z;\n\tmul.lo.u32 ~fb, ~fb, ~fc;\n\tand.b32 ~fb, ~fb, 31;\n"
-        "\tsetp.eq.u32 ~fwhole, ~fb, 0;\n");
   }
   return result;
 }

@@ -14,13 +14,13 @@
 namespace slate::injector {
 
 struct ShuffleEdits {
-  std::string registers;  // declarations for the beginning of the body
-  std::string beginning;  // for entry_of()
+  std::string registers;           // declarations for the beginning of the body
+  bool needs_whole_warps = false;  // whether find_whole_warps() has to stand in front
   std::vector<ptx::Edit> edits;
 };
 
 /// What is to change in a function. Where all lanes of whole warps come to a shuffle, it costs a
-/// branch. `plan`, `meetings`: of the function.
+/// branch, or nothing if the launch shows that they are whole. `plan`, `meetings`: of the function.
 ShuffleEdits make_shuffles_safe(const ptx::Module& module, const ptx::Function& function,
                                 const Plan& plan, Meetings& meetings);
 

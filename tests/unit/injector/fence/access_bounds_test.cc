@@ -102,6 +102,17 @@ TEST(AccessBoundsTest, AMisalignedPointerDoesNotHold) {
   EXPECT_TRUE(kernel.hold({.p = kLow + 4}));
 }
 
+TEST(AccessBoundsTest, WhatReadsOtherLanesIsForWholeWarps) {
+  for (const std::string_view reads : {"movmatrix.sync.aligned.m8n8.trans.b16 %r8, %r7;\n",
+                                       "shfl.sync.idx.b32 %r8, %r7, 20, 31, -1;\n"}) {
+    const Bounded kernel(std::string(reads) + kGuard + element("%r7"));
+    EXPECT_TRUE(kernel.hold({.block = 64})) << reads;
+    EXPECT_TRUE(kernel.hold({.block = 48, .rows = 2})) << reads;
+    EXPECT_FALSE(kernel.hold({.block = 48})) << reads;
+  }
+  EXPECT_TRUE(Bounded(kGuard + element("%r7")).hold({.block = 48}));
+}
+
 TEST(AccessBoundsTest, WithoutAConditionTheGridBoundsTheIndex) {
   const Bounded kernel(element("%r7"));
   EXPECT_TRUE(kernel.hold({.n = 0, .grid = 1024}));

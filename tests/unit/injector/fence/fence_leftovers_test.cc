@@ -1,6 +1,6 @@
-// Kernels that read what they have not written: registers, shared and local memory, parts of
-// parameters. There a device has what earlier kernels have left. Behind the fence they must find
-// zeros, in every form, on sim or a GPU.
+// Kernels that read what they have not written: registers, also of lanes that are not there, shared
+// and local memory, parts of parameters. There a device has what earlier kernels have left. Behind
+// the fence they must find zeros, in every form, on sim or a GPU.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -26,6 +26,7 @@ struct Look {
   std::string functions{};     // of the module
   std::uint32_t dynamic_shared = 0;
   std::uint32_t threads = kLookThreads;
+  std::uint32_t before = 1;  // in the words of the threads
 };
 
 void PrintTo(const Look& look, std::ostream* out) {
@@ -99,14 +100,14 @@ class FenceLeftoversTest : public testing::TestWithParam<Look> {
 
   static KernelCase launch() {
     const Look& look = GetParam();
-    return {
-        .name = look.name,
-        .entry = "look",
-        .grid = {kLookBlocks, 1, 1},
-        .block = {look.threads, 1, 1},
-        .shared_bytes = look.dynamic_shared,
-        .arguments = {Argument::buffer(std::vector<std::uint32_t>(kLookBlocks * kLookThreads, 1)),
-                      Argument::value(std::uint32_t{0})}};
+    return {.name = look.name,
+            .entry = "look",
+            .grid = {kLookBlocks, 1, 1},
+            .block = {look.threads, 1, 1},
+            .shared_bytes = look.dynamic_shared,
+            .arguments = {Argument::buffer(
+                              std::vector<std::uint32_t>(kLookBlocks * kLookThreads, look.before)),
+                          Argument::value(std::uint32_t{0})}};
   }
   static std::string text() {
     return fmt::format(kLookModule, GetParam().functions, GetParam().declarations, GetParam().body);
@@ -163,6 +164,13 @@ TEST_P(FenceLeftoversTest, WithoutTheFenceItIs) {
   if (kGpuLeaves) GTEST_SKIP() << count << " threads found something";
   EXPECT_GT(count, 0u);
 }
+
+/// Ones times zeros that a memory cell says, in the lanes that are there.
+const std::string kMatrix =
+    "ld.volatile.global.u32 %r3, [%mine];\nmov.u32 %r2, 0x01010101;\n"
+    "{ .reg .b32 %d<4>;\nmma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%d0, %d1, %d2, %d3}, "
+    "{%r2, %r2, %r2, %r2}, {%r3, %r3}, {%r3, %r3, %r3, %r3};\n"
+    "or.b32 %r1, %d0, %d1;\nor.b32 %r1, %r1, %d2;\nor.b32 %r1, %r1, %d3;\n}";
 
 /// Kernels whose block fills nearly all that it reads of shared memory, with zeros.
 std::vector<Look> half_filled_looks() {
@@ -356,6 +364,14 @@ std::vector<Look> looks() {
        "setp.lt.u32 %p1, %t, 32;\n@%p1 bra FIRST;\n"
        "shfl.sync.idx.b32 %r1, %r3, 20, 31, 0xffff;\nFIRST:",
        "", "", 0, 48},
+      {"MatrixOfLanesThatAreNotThere", kMatrix, "", "", 0, 48, 0},
+      {"MatrixOfLanesThatHaveLeft",
+       "mov.u32 %r2, %laneid;\nsetp.ge.u32 %p1, %r2, 16;\n@%p1 exit;\n" + kMatrix, "", "", 0, 64,
+       0},
+      {"TransposedLanesThatAreNotThere",
+       "ld.volatile.global.u32 %r3, [%mine];\n"
+       "movmatrix.sync.aligned.m8n8.trans.b16 %r1, %r3;",
+       "", "", 0, 48, 0},
       {"RegisterOfAFunction",
        "{ .param .b32 in, back;\nst.param.b32 [in], %r7;\ncall (back), peep, (in);\n"
        "ld.param.b32 %r1, [back];\n}",
@@ -441,6 +457,86 @@ TEST(FenceShuffleTest, ShufflesGiveTheSame) {
     compare(fenced.run_native(kernel));
     std::mt19937_64 random(3);
     compare(fenced.run_slices(kernel, random));
+  }
+}
+
+/// The fence ends lane 20 before it has its number. What the others read of it must be nothing.
+TEST(FenceShuffleTest, ALaneThatTheFenceHasEndedIsNotRead) {
+  if (kGpuLeaves && !cuda::driver_finds_a_gpu()) GTEST_SKIP() << "no GPU";
+  auto device = kGpuLeaves ? cuda::open_cuda_device(0)
+                           : device::open_device("sim:sms=2,memory=256M,seed=5,leftovers=171");
+  ASSERT_TRUE(device) << device.error().message;
+  const std::string ptx = fmt::format(
+      kLookModule, "", "",
+      "mov.u32 %r2, %laneid;\nsetp.eq.u32 %p1, %r2, 20;\n"
+      "selp.b64 %rd1, 16, %mine, %p1;\nld.volatile.global.u32 %r4, [%rd1];\n"
+      "ld.volatile.global.u32 %r3, [%mine];\nshfl.sync.idx.b32 %r1, %r3, 20, 31, -1;\n");
+  const KernelCase kernel{
+      .name = "look",
+      .entry = "look",
+      .grid = {kLookBlocks, 1, 1},
+      .block = {kLookThreads, 1, 1},
+      .arguments = {Argument::buffer(std::vector<std::uint32_t>(kLookBlocks * kLookThreads)),
+                    Argument::value(std::uint32_t{0})}};
+  FormRunner runner(**device, ptx, 0, true, &kernel);
+  const auto look = [&](std::string_view form, const Outcome& outcome) {
+    for (std::size_t at = 0; at < outcome[0].size(); at += 4) {
+      std::uint32_t word = 0;
+      std::memcpy(&word, outcome[0].data() + at, sizeof word);
+      ASSERT_EQ(word, 0u) << form << ", thread " << at / 4;
+    }
+  };
+  std::mt19937_64 random(11);
+  look("native", runner.run_native(kernel));
+  look("bounded", runner.run_bounded(kernel).value_or(Outcome{{}}));
+  look("slices", runner.run_slices(kernel, random));
+  look("worker", runner.run_worker(kernel, random, {}));
+}
+
+/// The matrix product by whole warps and by parts of them, in every form.
+TEST(FenceMatrixTest, OnlyWholeWarpsMultiply) {
+  if (kGpuLeaves && !cuda::driver_finds_a_gpu()) GTEST_SKIP() << "no GPU";
+  auto device =
+      kGpuLeaves ? cuda::open_cuda_device(0) : device::open_device("sim:sms=2,memory=256M,seed=5");
+  ASSERT_TRUE(device) << device.error().message;
+  const std::string odd = "mov.u32 %r2, %laneid;\nsetp.eq.u32 %p1, %r2, 20;\n@%p1 exit;\n";
+  const std::string guarded = "setp.ge.u32 %p1, %t, 32;\n@%p1 bra BEHIND;\n";
+  struct Case {
+    std::string name, body;
+    std::uint32_t threads = 64;
+    bool ends = false;
+  };
+  const Case cases[] = {{"AllLanes", kMatrix},
+                        {"OneOfTwoWarps", guarded + kMatrix + "\nBEHIND:"},
+                        {"HalfAWarp", kMatrix, 48, true},
+                        {"OneLaneLess", odd + kMatrix, 64, true}};
+  for (const Case& each : cases) {
+    SCOPED_TRACE(each.name);
+    const std::string ptx = fmt::format(kLookModule, "", "", "mov.u32 %r1, 5;\n" + each.body);
+    const KernelCase kernel{
+        .name = each.name,
+        .entry = "look",
+        .grid = {4, 1, 1},
+        .block = {each.threads, 1, 1},
+        .arguments = {Argument::buffer(std::vector<std::uint32_t>(4 * kLookThreads, 2)),
+                      Argument::value(std::uint32_t{0})}};
+    FormRunner plain(**device, ptx, 0), fenced(**device, ptx, 0, true, &kernel);
+    const Outcome expected = each.ends ? Outcome{} : plain.run_native(kernel);
+    const auto look = [&](std::string_view form, const Outcome& got) {
+      const injector::FenceRecord record = fenced.take_record();
+      EXPECT_EQ(record.state == injector::FenceRecord::kComplete, each.ends) << form;
+      if (each.ends) {
+        EXPECT_EQ(record.kind, static_cast<std::uint32_t>(injector::Violation::kWarp)) << form;
+      } else {
+        EXPECT_EQ(got, expected) << form;
+      }
+    };
+    std::mt19937_64 random(11);
+    const injector::KernelForms& forms = fenced.forms("look");
+    look("native", fenced.run_native(kernel));
+    if (!forms.slice.empty()) look("slices", fenced.run_slices(kernel, random));
+    if (!forms.worker.empty()) look("worker", fenced.run_worker(kernel, random, {}));
+    if (const auto bounded = fenced.run_bounded(kernel)) look("bounded", *bounded);
   }
 }
 

@@ -133,6 +133,8 @@ TEST(SharedClearingTest, ACheckInFrontMayEndAThread) {
       "mul.wide.u32 %rd2, %r2, 4;\nadd.s64 %rd2, %rd1, %rd2;\n"
       "ld.global.u32 %r9, [%rd2];\n";
   EXPECT_EQ(Copy(wild + kStore + kBarrier + kRead).parts, "sh[0..256) by 4; ends");
+  const std::string matrix = "@%p8 movmatrix.sync.aligned.m8n8.trans.b16 %r6, %r1;\n";
+  EXPECT_EQ(Copy(matrix + kStore + kBarrier + kRead).parts, "sh[0..256) by 4; ends");
   EXPECT_EQ(Copy(kStore + kBarrier + wild + kRead).parts, "");
 }
 
