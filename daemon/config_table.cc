@@ -246,10 +246,9 @@ const Key<Config> kKeys[] = {
         "below; a group may be \"trusted\" among its members. \"default\" is \"fenced\"."),
     top<&Config::fence>(
         "fence",
-        "When kernels run behind the fence, which checks their accesses to memory. \"auto\": while "
-        "sessions of several users share the device. \"always\", \"never\". A kernel's first "
-        "launch "
-        "behind the fence waits for the assembler."),
+        "When kernels run behind the fence, which checks their accesses to memory. \"auto\": once "
+        "sessions of several users have come to the engine. \"always\", \"never\". A kernel's "
+        "first launch behind the fence waits for the assembler."),
     top<&Config::unfenced>(
         "unfenced",
         "What happens to kernels that have to be fenced and cannot be. \"move\": a session that "

@@ -42,6 +42,8 @@ enum class LinkType : std::uint32_t {
   kNeedsRoom = 23,     // the device has no memory left: a spare engine's may help
   // session; flags: kWaitsForWord. It loads code that cannot be fenced.
   kUnfenced = 21,
+  // session: it waits for kernels of others that have no fence, and has not begun.
+  kSessionWaits = 25,
   // The answer to a status, profile or trace request: its number; flags: kLastPiece.
   // text: a piece of JSON, or of the reason when code is not kNone.
   kStatusReport = 5,
@@ -71,7 +73,7 @@ enum class LinkType : std::uint32_t {
 
 /// To be raised with each change of the messages or the book (book.h): an engine may be of a newer
 /// slated than its supervisor, but not of one with another number.
-inline constexpr std::uint64_t kLinkVersion = 5;
+inline constexpr std::uint64_t kLinkVersion = 6;
 
 inline constexpr std::uint32_t kSessionFaulted = 1;
 inline constexpr std::uint32_t kLastPiece = 1;

@@ -51,8 +51,10 @@ class CommandServer {
   bool has_put_back() const { return put_back_.has_value(); }
   /// `position`: the end of the last command that another engine may have begun.
   void set_again_until(std::uint64_t position) { again_until_ = position; }
+  /// How often the thread has begun to carry a command out, and has done so. Any thread.
+  std::uint64_t turns() const { return turns_.load(); }
   /// Whether a command is being carried out. Any thread.
-  bool is_busy() const { return busy_.load(); }
+  bool is_busy() const { return turns() % 2 != 0; }
 
  private:
   bool keep(ipc::Command& command);
@@ -66,7 +68,7 @@ class CommandServer {
   const Context of_;
   std::uint64_t again_until_ = 0;
   std::optional<HeldCommands::Kept> put_back_;
-  std::atomic<bool> busy_{false};  // changed with each command, so as cheaply as possible
+  std::atomic<std::uint64_t> turns_{0};  // changed with each command, so as cheaply as possible
 };
 
 }  // namespace slate::daemon

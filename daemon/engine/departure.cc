@@ -43,6 +43,14 @@ bool Departure::try_to_leave() {
   return left;
 }
 
+bool Departure::leave_unbegun() {
+  if (!is_wanted() || to_host_.load()) return false;
+  freeze();
+  if (!go(State::kWanted, State::kLeft)) return false;
+  if (of_.hooks.left) of_.hooks.left(of_.status());
+  return true;
+}
+
 /// Tells why the session does not leave. Returns false.
 bool Departure::stay_here(const std::string& why) {
   (void)go(State::kWanted, State::kHere);

@@ -294,11 +294,67 @@ void Engine::watch_fence() {
   for (const auto& [id, running] : sessions_) running.session->look_at_fence();
 }
 
-void Engine::count_users() {
-  if (fence_ == nullptr) return;
+/// True: the fence is on from now on.
+bool Engine::count_users() {
+  if (fence_ == nullptr) return false;
   std::set<uid_t> users;
   for (const auto& [id, running] : sessions_) users.insert(running.session->uid());
-  fence_->set_users(users);
+  return fence_->add_users(users);
+}
+
+std::vector<EarlierLaunches::Session> Engine::launchers() const {
+  std::vector<EarlierLaunches::Session> all;
+  for (const auto& [id, running] : sessions_)
+    all.push_back({.id = id, .uid = running.session->uid(), .launcher = running.session.get()});
+  return all;
+}
+
+/// On the session's thread, before it takes any memory: until no kernel runs that another user has
+/// launched without a fence. The supervisor may have a better engine. False: the session has left.
+bool Engine::wait_for_earlier(Session& session) {
+  if (fence_ == nullptr || !fence_->is_on()) return true;
+  const auto since = Clock::now();
+  bool is_told = false;
+  while (!session.is_stopping()) {
+    const auto now = Clock::now();
+    {
+      const MutexLock lock(mutex_);
+      Running& running = sessions_.at(session.id());
+      running.waits_for = earlier_.of_others(session.uid(), now, launchers());
+      running.waits_since = since;
+      if (running.waits_for.empty()) return true;
+    }
+    if (session.departure().is_wanted()) return !session.departure().leave_unbegun();
+    if (!is_told && now >= since + kPatience) {
+      (void)link_.send({.type = LinkType::kSessionWaits, .session = session.id()});
+      is_told = true;
+    }
+    std::this_thread::sleep_for(EarlierLaunches::kSeen);
+  }
+  return true;
+}
+
+/// Those that wait for others' earlier launches: whoever keeps them waiting for too long is ended.
+void Engine::add_waiting(std::vector<SessionUse>& uses) {
+  const auto use_of = [&uses](const Session& session) -> SessionUse& {
+    const auto found = std::ranges::find(uses, session.id(), &SessionUse::session);
+    if (found != uses.end()) return *found;
+    return uses.emplace_back(SessionUse{
+        .session = session.id(), .uid = session.uid(), .most_blocking = session.most_blocking()});
+  };
+  const MutexLock lock(mutex_);
+  for (const auto& [id, running] : sessions_) {
+    if (running.waits_for.empty()) continue;
+    SessionUse& waiting = use_of(*running.session);
+    waiting.waits_since = running.waits_since;
+    waiting.waits_for = running.waits_for;
+    for (const std::uint64_t other : running.waits_for) {
+      const auto found = sessions_.find(other);
+      if (found == sessions_.end()) continue;
+      SessionUse& holder = use_of(*found->second.session);
+      if (!holder.holds_since) holder.holds_since = running.waits_since;
+    }
+  }
 }
 
 bool Engine::may_be_blocked() const {
@@ -307,6 +363,7 @@ bool Engine::may_be_blocked() const {
 
 void Engine::watch_blocking() {
   auto uses = executor_.uses();
+  add_waiting(uses);
   if (!BlockingWatch::is_needed(uses)) return;
   const StallLog::Stalls stalls = stalls_.all();
   for (SessionUse& use : uses) {
@@ -536,12 +593,14 @@ void Engine::begin_session(std::unique_ptr<Session> session) {
   Session* const body = session.get();
   const std::uint64_t id = body->id();
   const MutexLock lock(mutex_);
+  const auto others = launchers();
   auto& running = sessions_[id];
   running.session = std::move(session);
-  count_users();  // before its first launch
+  // Before its first launch.
+  if (count_users()) earlier_.fence_came(Clock::now(), others);
   try {
     running.thread = std::thread([this, body, id] {
-      body->run();
+      if (wait_for_earlier(*body)) body->run();
       session_finished(id);
     });
   } catch (const std::system_error& error) {

@@ -17,6 +17,7 @@
 #include "daemon/config.h"
 #include "daemon/engine/call_counts.h"
 #include "daemon/engine/compiler.h"
+#include "daemon/engine/earlier_launches.h"
 #include "daemon/engine/fence_memory.h"
 #include "daemon/engine/image_store.h"
 #include "daemon/engine/local_memory.h"
@@ -54,9 +55,15 @@ class Engine {
   int run();
 
  private:
+  /// How long a new session waits for others' kernels before the supervisor hears of it.
+  static constexpr std::chrono::milliseconds kPatience{100};
+
   struct Running {
     std::unique_ptr<Session> session;
     std::thread thread;
+    // Before it begins: sessions whose earlier launches it waits for, and since when.
+    std::vector<std::uint64_t> waits_for{};
+    std::chrono::steady_clock::time_point waits_since{};
   };
 
   SessionBook::Holder holder_of(std::uint64_t session);
@@ -76,7 +83,10 @@ class Engine {
   bool is_fenced() const;
   void watch_blocking();
   void watch_fence();
-  void count_users();
+  bool count_users();
+  std::vector<EarlierLaunches::Session> launchers() const SLATE_REQUIRES(mutex_);
+  bool wait_for_earlier(Session& session);
+  void add_waiting(std::vector<SessionUse>& uses);
   void end_blocker(const BlockingWatch::Verdict& verdict);
   void join_finished();
   void refuse(std::uint64_t session, const std::string& reason);
@@ -113,6 +123,7 @@ class Engine {
   // Changed under the mutex by the control thread only, which reads it without.
   std::map<std::uint64_t, Running> sessions_;
   std::vector<std::uint64_t> finished_ SLATE_GUARDED_BY(mutex_);
+  EarlierLaunches earlier_ SLATE_GUARDED_BY(mutex_);
   std::uint64_t faults_ = 0;
   // What the supervisor has held for sessions that are about to come. Control thread.
   std::map<std::uint64_t, HeldMemory> held_;

@@ -18,8 +18,11 @@ FenceMemory::~FenceMemory() {
   }
 }
 
-void FenceMemory::set_users(const std::set<uid_t>& users) {
-  if (choice_ == FenceChoice::kAuto) on_.store(users.size() > 1);
+bool FenceMemory::add_users(const std::set<uid_t>& users) {
+  const MutexLock lock(mutex_);
+  users_.insert(users.begin(), users.end());
+  if (choice_ != FenceChoice::kAuto || users_.size() < 2) return false;
+  return !on_.exchange(true);
 }
 
 Result<device::Address> FenceMemory::map_records(std::uint64_t bytes) {

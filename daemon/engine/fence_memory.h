@@ -51,8 +51,9 @@ class FenceMemory {
   FenceMemory(const FenceMemory&) = delete;
   FenceMemory& operator=(const FenceMemory&) = delete;
 
-  /// Tells which users' sessions there are: kAuto fences kernels where there are several.
-  void set_users(const std::set<uid_t>& users);
+  /// Tells which users' sessions there are. kAuto fences kernels where there are or were several:
+  /// kernels leave behind what others may find. True: it does so from now on.
+  bool add_users(const std::set<uid_t>& users);
   /// Whether kernels that are launched now have to be fenced.
   bool is_on() const { return on_.load(std::memory_order_relaxed); }
   /// Whether a kernel that cannot be fenced runs all the same.
@@ -112,6 +113,7 @@ class FenceMemory {
   std::atomic<std::uint64_t> fenced_{0}, not_fenced_{0};
   std::atomic<std::uint64_t> bounded_{0}, checked_{0};  // launches
   Mutex mutex_;
+  std::set<uid_t> users_ SLATE_GUARDED_BY(mutex_);  // that have had sessions
   std::vector<Piece> pieces_ SLATE_GUARDED_BY(mutex_);
   std::vector<Slot> free_ SLATE_GUARDED_BY(mutex_);
   Mutex listeners_mutex_;

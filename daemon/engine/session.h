@@ -24,6 +24,7 @@
 #include "daemon/engine/commands/session_parts.h"
 #include "daemon/engine/completer.h"
 #include "daemon/engine/departure.h"
+#include "daemon/engine/earlier_launches.h"
 #include "daemon/engine/executor.h"
 #include "daemon/engine/residency/memory_gate.h"
 #include "daemon/engine/resumption.h"
@@ -36,7 +37,7 @@ namespace slate::daemon {
 
 /// More than 15 members, because it makes the session's parts and gives each what it needs of the
 /// others.
-class Session {
+class Session final : public Launcher {
  public:
   /// The most ends of work that are watched at a time. Beyond it the session takes no more commands
   /// until half of them have come. While host functions run, it keeps commands that are more work
@@ -67,6 +68,11 @@ class Session {
   std::vector<std::string> running_kernels() const;
   /// Whether a kernel without a fence may be running.
   bool runs_unfenced() const { return parts_.streams().runs_unfenced(); }
+  std::uint64_t turns() const override { return commands_.turns(); }
+  void mark_unfenced() override { parts_.streams().mark_unfenced(); }
+  bool runs_marked() const override { return parts_.streams().runs_marked(); }
+  bool is_stopping() const { return stopping_.load(); }
+  std::chrono::milliseconds most_blocking() const { return spec_.most_blocking; }
   std::uint64_t id() const { return spec_.id; }
   std::uint32_t uid() const { return spec_.uid; }
   /// Fails the session if a kernel of it has violated the fence.

@@ -58,6 +58,7 @@ struct LogicalStream : std::enable_shared_from_this<LogicalStream> {
   std::atomic<std::uint64_t> launches{0};
   std::atomic<std::uint64_t> launches_done{0};
   std::atomic<std::uint64_t> launches_unfenced{0};  // `launches` with its last one without a fence
+  std::atomic<std::uint64_t> unfenced_mark{0};      // as mark_unfenced() found that
   std::atomic<std::uint32_t> watches{0};            // outstanding watches of its progress
   /// Position in the client's commands of the last one whose work `submitted` counts whole.
   std::atomic<std::uint64_t> position{0};
@@ -88,6 +89,10 @@ struct LogicalStream : std::enable_shared_from_this<LogicalStream> {
                             std::memory_order_release);
   }
   bool runs_unfenced() const { return launches_done.load() < launches_unfenced.load(); }
+  /// Any thread, also the next two.
+  void mark_unfenced() { unfenced_mark.store(launches_unfenced.load()); }
+  /// Whether a launch without a fence from before the mark may run.
+  bool runs_marked() const { return launches_done.load() < unfenced_mark.load(); }
 };
 
 class StreamOrder {

@@ -377,4 +377,14 @@ bool StreamTable::runs_unfenced() const {
   return runs;
 }
 
+void StreamTable::mark_unfenced() {
+  visit_all([](LogicalStream& stream) { stream.mark_unfenced(); });
+}
+
+bool StreamTable::runs_marked() const {
+  bool runs = false;
+  visit_all([&runs](const LogicalStream& stream) { runs |= stream.runs_marked(); });
+  return runs;
+}
+
 }  // namespace slate::daemon

@@ -106,6 +106,9 @@ class StreamTable {
   std::vector<std::string> running_kernels() const;
   /// Whether a kernel without a fence may be running now.
   bool runs_unfenced() const;
+  /// As LogicalStream::mark_unfenced() and runs_marked(), of all streams.
+  void mark_unfenced();
+  bool runs_marked() const;
 
  private:
   using StreamPointer = std::shared_ptr<LogicalStream>;

@@ -1,5 +1,6 @@
 #include "daemon/engine/stream_watches.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace slate::daemon {
@@ -90,6 +91,8 @@ void StreamWatches::watch_end(device::Stream stream) {
 void StreamWatches::reached(LogicalStream& stream, const Given& given,
                             const Result<void>& outcome) {
   if (!outcome) {
+    // What was dropped is not on the device any more either.
+    stream.launches_done.store(std::max(stream.launches_done.load(), given.launches));
     on_fault_(outcome.error());
     return;
   }

@@ -148,6 +148,12 @@ void EngineKeeper::renew(const std::string& program, const Config& config) {
   spare_at_ = Clock::now();
 }
 
+void EngineKeeper::refresh() {
+  if (active() == nullptr || renewing_) return;
+  renewing_ = true;
+  if (spares_.empty()) spare_at_ = Clock::now();
+}
+
 void EngineKeeper::start_due() {
   const auto now = Clock::now();
   if (stopping_ || hopeless_) return;

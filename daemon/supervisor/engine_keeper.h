@@ -51,6 +51,8 @@ class EngineKeeper {
   /// Has a new engine take the place of the active one as soon as it is ready. The old one stays
   /// until it has no sessions. `program`: its path, from now on.
   void renew(const std::string& program, const Config& config);
+  /// As renew(), with the same program. A spare engine that is there takes the place.
+  void refresh();
   /// Whether an engine is about to take the active one's place.
   bool renews() const { return renewing_; }
   /// Whether the active engine was started since the last renew(); true without one.

@@ -71,6 +71,7 @@ nlohmann::json EngineProcess::hand_over(Handover& handover) const {
           {"free_memory", free_memory},
           {"own_bytes", own_bytes},
           {"told_to_stop", told_to_stop},
+          {"users", users},
           {"device", std::vector<std::uint8_t>(bytes, bytes + sizeof(device))},
           {"exit", handover.pass(exit_fd_.get())},
           {"link", handover.pass(link_.fd())}};
@@ -84,6 +85,7 @@ EngineProcess EngineProcess::take_over(const nlohmann::json& state, const Config
   engine.free_memory = state.at("free_memory").get<std::uint64_t>();
   engine.own_bytes = state.value("own_bytes", std::uint64_t{0});
   engine.told_to_stop = state.at("told_to_stop").get<bool>();
+  engine.users = state.value("users", engine.users);
   const auto bytes = state.at("device").get<std::vector<std::uint8_t>>();
   std::memcpy(&engine.device, bytes.data(), std::min(bytes.size(), sizeof(engine.device)));
   engine.heartbeat.heard(Clock::now());
@@ -102,6 +104,7 @@ EngineProcess::EngineProcess(EngineProcess&& other) noexcept
       is_frozen(other.is_frozen),
       start_failed(other.start_failed),
       told_to_stop(other.told_to_stop),
+      users(std::move(other.users)),
       pid_(std::exchange(other.pid_, 0)),
       exit_fd_(std::move(other.exit_fd_)),
       link_(std::move(other.link_)) {}

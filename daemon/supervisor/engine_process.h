@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/device_info.h"
@@ -51,6 +52,7 @@ class EngineProcess {
   bool is_frozen = false;     // whether it touches no session any more, though its process is there
   bool start_failed = false;  // whether last_words came as kStartFailed
   bool told_to_stop = false;
+  std::set<std::uint32_t> users;  // whose sessions it has had
 
  private:
   EngineProcess(pid_t pid, UniqueFd exit_fd, EngineLink link, Clock::duration patience)

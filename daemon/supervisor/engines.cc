@@ -134,12 +134,16 @@ void Engines::share_time() {
   time_.settle(engines);
 }
 
-/// An engine without sessions has the memory of a context.
+/// An engine without sessions has the memory of a context. A common one of which several users were
+/// has what they have left behind, so that it fences all kernels: a new one takes its place.
 void Engines::drop_idle() {
   const auto now = Clock::now();
   for (auto each = keepers_.begin(); each != keepers_.end();) {
     const auto& [domain, keeper] = *each;
-    if (domain == Domain{} || has_sessions_(domain)) {
+    const bool is_common = domain == Domain{};
+    const EngineProcess* const engine = keeper->active();
+    const bool is_fresh = engine == nullptr || engine->users.size() < 2;
+    if (has_sessions_(domain) || (is_common && (is_fresh || keeper->renews()))) {
       idle_since_.erase(domain);
       ++each;
       continue;
@@ -148,8 +152,15 @@ void Engines::drop_idle() {
       ++each;
       continue;
     }
-    log_info("domain {} has no sessions any more: its engine ends", domain_name(domain));
     idle_since_.erase(domain);
+    if (is_common) {
+      log_info("several users have had sessions in engine {}, and none has any more: it is renewed",
+               engine->pid());
+      keeper->refresh();
+      ++each;
+      continue;
+    }
+    log_info("domain {} has no sessions any more: its engine ends", domain_name(domain));
     past_restarts_ += keeper->restarts();
     keeper->stop(kIdleReason);
     leaving_.push_back(std::move(each->second));

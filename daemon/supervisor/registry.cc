@@ -84,17 +84,23 @@ Domain Registry::place(const Identity& who) {
   for (const auto& [id, record] : sessions_) {
     if (record.domain == home && record.uid != who.uid && record.is_unfenced) unfenced = &record;
   }
-  if (unfenced == nullptr) return home;
-  const Domain theirs{Domain::Kind::kUser, unfenced->uid};
+  if (unfenced == nullptr || give_common_to(unfenced->uid)) return home;
+  return own;
+}
+
+/// The user's sessions get the common engine, and all others a new one. False: others have begun
+/// there, or he has an engine.
+bool Registry::give_common_to(std::uint32_t uid) {
+  const Domain home, theirs{Domain::Kind::kUser, uid};
   const bool is_shared = std::ranges::any_of(sessions_, [&](const auto& each) {
-    return each.second.domain == home && each.second.uid != unfenced->uid;
+    return each.second.domain == home && each.second.uid != uid && !each.second.waits;
   });
-  if (is_shared || engines_.has(theirs)) return own;
+  if (is_shared || engines_.has(theirs)) return false;
   for (auto& [id, record] : sessions_) {
-    if (record.domain == home) record.domain = theirs;
+    if (record.domain == home && record.uid == uid) record.domain = theirs;
   }
   engines_.give_common_to(theirs);
-  return home;
+  return true;
 }
 
 void Registry::greet(const ipc::Hello& hello, ipc::Visitor visitor, const std::string& refusal) {
@@ -123,13 +129,14 @@ void Registry::greet(const ipc::Hello& hello, ipc::Visitor visitor, const std::s
 /// Brings a session that waits for an engine as far as it comes now.
 void Registry::go_on(SessionRecord& record) {
   if (record.is_suspended) return;
-  const EngineProcess* const engine = engines_.of(record.domain);
+  EngineProcess* const engine = engines_.of(record.domain);
   if (engine == nullptr) return;
   if (record.state == State::kWaiting) welcome(record, *engine);
   if (record.state != State::kReady) return;
   const bool begins = record.book->is_blank();  // the engine writes there as soon as it has it
   if (begins && suspects_come_first(record)) return;
   if (!tell_of(record, *engine)) return;
+  engine->users.insert(record.uid);
   if (!std::exchange(record.was_served, true)) ++served_;
   audit(record, begins ? "began" : "goes on in the next engine");
 }
@@ -361,13 +368,28 @@ void Registry::session_unfenced(std::uint64_t id, bool waits) {
   if (found == sessions_.end()) return;
   SessionRecord& record = found->second;
   record.is_unfenced = true;
-  const bool has_others = std::ranges::any_of(sessions_, [&](const auto& each) {
-    return each.second.engine == record.engine && each.second.uid != record.uid;
-  });
+  const EngineProcess* const engine = engines_.find(record.engine);
+  const bool has_others = engine != nullptr && std::ranges::any_of(engine->users, [&](auto user) {
+                            return user != record.uid;
+                          });
   const Domain own{Domain::Kind::kUser, record.uid};
   if (has_others && record.domain == Domain{}) return move(id, own);
   record.stay_untold = waits;
   tell(record);
+}
+
+void Registry::session_waits(std::uint64_t id) {
+  const auto found = sessions_.find(id);
+  if (found == sessions_.end() || found->second.domain != Domain{}) return;
+  SessionRecord& record = found->second;
+  record.waits = true;
+  const auto other = std::ranges::find_if(sessions_, [&](const auto& each) {
+    return each.second.engine == record.engine && each.second.uid != record.uid &&
+           !each.second.waits;
+  });
+  // It leaves as soon as the new common engine is ready.
+  if (other == sessions_.end() || give_common_to(other->second.uid)) return;
+  move(id, {Domain::Kind::kUser, record.uid});
 }
 
 nlohmann::json Registry::hand_over(Handover& handover) const {
@@ -402,7 +424,7 @@ bool Registry::has_sessions(const Domain& domain) const {
 void Registry::wait_for_next(SessionRecord& record) {
   record.state = State::kReady;
   record.engine = 0;
-  record.leave_untold = record.stay_untold = false;
+  record.leave_untold = record.stay_untold = record.waits = false;
   record.deadline = Clock::now() + kEngineTimeout;
   for (auto& [key, held] : record.held) held.engine = 0;
 }

@@ -65,6 +65,9 @@ class Registry {
   /// The session loads code that cannot be fenced. `waits`: it waits for an answer. Where other
   /// users' sessions share its engine it moves.
   void session_unfenced(std::uint64_t id, bool waits);
+  /// It cannot begin yet, as others' kernels run that have no fence. These others get its engine,
+  /// and it goes on in a new one.
+  void session_waits(std::uint64_t id);
 
   // --- A slated that another one takes over
   nlohmann::json hand_over(Handover& handover) const;
@@ -90,6 +93,7 @@ class Registry {
 
   std::optional<Error> too_many(const Identity& who) const;
   Domain place(const Identity& who);
+  bool give_common_to(std::uint32_t uid);
   void welcome(SessionRecord& record, const EngineProcess& engine);
   void go_on(SessionRecord& record);
   bool suspects_come_first(const SessionRecord& record) const;

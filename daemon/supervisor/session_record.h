@@ -46,6 +46,7 @@ struct SessionRecord {
   bool is_suspended = false;   // whether no engine gets it until it is resumed
   bool is_unfenced = false;    // whether it has code that cannot be fenced
   bool was_served = false;     // whether an engine has had it
+  bool waits = false;          // whether it has not begun, for others' kernels in its engine
   State state = State::kWaiting;
   Clock::time_point since;
   Clock::time_point deadline;  // deadline of the present state; kServing has none

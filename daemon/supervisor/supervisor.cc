@@ -255,6 +255,7 @@ void Supervisor::engine_message(EngineProcess& engine, LinkMessage message) {
   if (header.type == LinkType::kBlame) return blame(header.session, message.text);
   if (header.type == LinkType::kSessionStays)
     return registry_.session_stays(header.session, message.text);
+  if (header.type == LinkType::kSessionWaits) return registry_.session_waits(header.session);
   if (header.type == LinkType::kUnfenced)
     return registry_.session_unfenced(header.session, (header.flags & kWaitsForWord) != 0);
   const bool left = header.type == LinkType::kSessionLeft;

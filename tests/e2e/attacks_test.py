@@ -10,6 +10,8 @@ from hostile import ATTACKER, begin_attack, end_attack
 
 NEIGHBOUR = 65532
 SMALL = small_command("vector_add")
+# Otherwise a newcomer begins in another engine when a kernel without a fence runs in the first one.
+TOGETHER = ("--fence", "never")
 SANITIZED = "an attack in Python cannot load slate's driver with AddressSanitizer in it"
 
 
@@ -131,7 +133,7 @@ class AttacksTest(SlateTestCase):
 
     @unittest.skipIf(ON_GPU, "a native kernel cannot be stopped there: the engine is replaced")
     def test_an_endless_kernel_that_fills_the_device_is_ended_at_the_bound(self):
-        for daemon in self.daemons_of_policies("--max-blocking-ms", "300"):
+        for daemon in self.daemons_of_policies("--max-blocking-ms", "300", *TOGETHER):
             endless = self.run_endless(daemon, "4096")
             self.check_neighbour(daemon)
             _, err = endless.communicate(timeout=60 * SLOW)
@@ -153,7 +155,7 @@ class AttacksTest(SlateTestCase):
     @unittest.skipUnless(ON_GPU, "sim stops a kernel with its session")
     def test_an_endless_kernel_on_a_gpu_costs_the_engine_and_then_nothing(self):
         for blocks in ((), ("100000",)):
-            daemon = self.start_daemon(extra=["--max-blocking-ms", "1000", "--bar-after", "0"])
+            daemon = self.start_daemon(extra=["--max-blocking-ms", "1000", "--bar-after", "0", *TOGETHER])
             endless = self.run_endless(daemon, *blocks)
             waiting = self.start_as(daemon, NEIGHBOUR, SMALL)
             _, err = waiting.communicate(timeout=60 * SLOW)
@@ -165,7 +167,7 @@ class AttacksTest(SlateTestCase):
 
     @unittest.skipIf(ON_GPU, "a native kernel cannot be stopped there: the engine is replaced")
     def test_who_blocks_others_again_and_again_is_barred_for_a_while(self):
-        daemon = self.start_daemon(extra=["--max-blocking-ms", "100", "--bar-after", "2"])
+        daemon = self.start_daemon(extra=["--max-blocking-ms", "100", "--bar-after", "2", *TOGETHER])
         for _ in range(2):
             endless = self.run_endless(daemon, "4096")
             self.check_neighbour(daemon, 1)

@@ -1,7 +1,9 @@
 """The fence in the engine: what a kernel may not do ends its own program only, and innocent kernels compute the same
 bits behind it. The device is lost at a fault, as a GPU is."""
 
+import os
 import re
+import subprocess
 import unittest
 
 from harness import DEVICE, ON_GPU, SLOW, SlateTestCase, binary, expected_output, program_command, programs
@@ -97,6 +99,26 @@ class FenceTest(SlateTestCase):
         self.assertEqual(code, 0, out + err)
         fence = daemon.fence()
         self.assertEqual((fence["choice"], fence["on"], fence["kernels"]), ("auto", False, 0))
+        daemon.stop()
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root, to be two users")
+    def test_a_user_who_comes_when_another_has_gone_pays_until_the_engine_is_a_new_one(self):
+        daemon = self.daemon()
+        os.chmod(daemon.root, 0o755)
+        engine = daemon.engine_pid()
+        command = program_command("vector_add")
+        for user, is_on in ((65532, False), (65533, True)):
+            if subprocess.run(["test", "-x", command[0]], user=user, group=user, extra_groups=[]).returncode:
+                self.skipTest("other users cannot reach the build folder")
+            process = daemon.start(command, user=user, group=user, extra_groups=[])
+            out, err = process.communicate(timeout=120 * SLOW)
+            self.assertEqual(process.returncode, 0, out + err)
+            daemon.wait_until_idle()
+            self.assertEqual(daemon.fence()["on"], is_on, "what the first user has left is still there")
+        self.assertEqual(daemon.engine_pid(), engine)
+        daemon.wait_for(lambda: daemon.engine_pid() != engine, 60, "the engine is not renewed")
+        self.assertFalse(daemon.fence()["on"])
+        self.assertEqual(daemon.status()["engine"]["restarts"], 0)
         daemon.stop()
 
 

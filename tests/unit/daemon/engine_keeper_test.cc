@@ -144,6 +144,18 @@ TEST_F(EngineKeeperTest, ARenewedEngineStaysUntilItHasNoSessions) {
   EXPECT_EQ(keeper.restarts(), 0u);
 }
 
+TEST_F(EngineKeeperTest, ASpareEngineRefreshesAtOnce) {
+  EngineKeeper& keeper = keep(with(SpareChoice::kAlways));
+  serve_until([&] { return !keeper.spares().empty(); });
+  const pid_t first = keeper.pid(), spare = keeper.spares().front();
+  keeper.refresh();
+  keeper.service();
+  EXPECT_EQ(keeper.pid(), spare);
+  serve_until([&] { return !keeper.spares().empty() && !keeper.has_leaving(); });
+  EXPECT_NE(keeper.spares().front(), first);
+  EXPECT_EQ(died_, 0);
+}
+
 TEST_F(EngineKeeperTest, ARenewalThatFailsChangesNothing) {
   EngineKeeper& keeper = keep(with(SpareChoice::kNever));
   serve_until([&] { return keeper.active() != nullptr; });

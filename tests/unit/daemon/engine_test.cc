@@ -29,6 +29,12 @@ class EngineTest : public testing::Test {
     config.state_dir = "none";
     return config;
   }
+  /// With it a new user's session begins beside kernels that have no fence.
+  static Config fenceless_config() {
+    Config config = plain_config();
+    config.fence = FenceChoice::kNever;
+    return config;
+  }
   void start(Config config = plain_config(), const std::string& compiler = "") {
     auto ends = *EngineLink::make_pair();
     link_ = EngineLink(std::move(ends.first));
@@ -279,7 +285,7 @@ TEST_F(EngineTest, AStuckSessionEndsTheProcessOnlyWhereConfigured) {
 }
 
 TEST_F(EngineTest, WhoKeepsAnotherUserWaitingBeyondTheBoundIsEndedAndToldWhy) {
-  start();
+  start(fenceless_config());
   auto endless = begin_endless(20);
   auto neighbour = connect(2, 2, 20);
   launch(*neighbour, "noop");
@@ -292,8 +298,63 @@ TEST_F(EngineTest, WhoKeepsAnotherUserWaitingBeyondTheBoundIsEndedAndToldWhy) {
   }
 }
 
-TEST_F(EngineTest, BehindACallThatWaitsForAllKernelsOthersWaitForThemToo) {
+TEST_F(EngineTest, ANewUserBeginsWhenNoKernelRunsThatHadNoFence) {
   start();
+  const auto first = connect(1, 1);
+  launch(*first, "spin");
+  while (!runs(1)) std::this_thread::yield();
+  const auto own = connect(2, 1);
+  EXPECT_TRUE(synchronize(*own)) << "its user's kernels may touch its memory";
+  const auto second = connect(3, 2), third = connect(4, 3);
+  auto begun = std::async(std::launch::async, [&] { return synchronize(*second); });
+  auto begun_later = std::async(std::launch::async, [&] { return synchronize(*third); });
+  EXPECT_EQ(begun.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
+  EXPECT_EQ(begun_later.wait_for(std::chrono::milliseconds(0)), std::future_status::timeout);
+  device_->release_spinning();
+  EXPECT_TRUE(begun.get());
+  EXPECT_TRUE(begun_later.get());
+  EXPECT_TRUE(synchronize(*first));
+}
+
+TEST_F(EngineTest, ANewUserWhoWaitsMayLeaveForAnotherEngine) {
+  start();
+  const auto first = connect(1, 1);
+  launch(*first, "spin");
+  while (!runs(1)) std::this_thread::yield();
+  const auto second = connect(2, 2);
+  EXPECT_EQ(next(LinkType::kSessionWaits).header.session, 2u);
+  ASSERT_TRUE(link_.send({.type = LinkType::kLeave, .session = 2}));
+  EXPECT_EQ(next(LinkType::kSessionLeft).header.session, 2u);
+  EXPECT_TRUE(second->check());
+  EXPECT_TRUE(runs(1));
+  device_->release_spinning();
+  EXPECT_TRUE(synchronize(*first));
+}
+
+TEST_F(EngineTest, WhoseKernelKeepsANewUserFromBeginningIsEnded) {
+  start();
+  const auto endless = connect(1, 1, 20);
+  launch(*endless, "spin");
+  while (!runs(1)) std::this_thread::yield();
+  const auto neighbour = connect(2, 2, 20);
+  EXPECT_TRUE(synchronize(*neighbour));
+  EXPECT_EQ(synchronize(*endless).error().code, ErrorCode::kLaunchTimeout);
+}
+
+TEST_F(EngineTest, AKernelWithoutAFenceThatCannotBeStoppedEndsTheProcess) {
+  start();
+  device_->refuse_cancel();
+  const auto endless = begin_endless(20);
+  const auto neighbour = connect(2, 2, 20);
+  const LinkMessage fault = next(LinkType::kFault);
+  EXPECT_NE(fault.text.find("session 1 keeps session 2 waiting"), std::string::npos) << fault.text;
+  EXPECT_EQ(exited_.get_future().get(), kEngineFaultStatus);
+  EXPECT_TRUE(neighbour->check()) << "it begins in the next engine";
+  device_->release_spinning();
+}
+
+TEST_F(EngineTest, BehindACallThatWaitsForAllKernelsOthersWaitForThemToo) {
+  start(fenceless_config());
   device_->add_kernel("deep", {.local_bytes = 4096});
   std::promise<void> over;
   const auto wait = [ended = over.get_future().share()] { ended.wait(); };
@@ -315,7 +376,7 @@ TEST_F(EngineTest, BehindACallThatWaitsForAllKernelsOthersWaitForThemToo) {
 }
 
 TEST_F(EngineTest, WorkThatKeepsAnotherUserWaitingAndCannotBeStoppedEndsTheProcess) {
-  start();
+  start(fenceless_config());
   device_->refuse_cancel();
   auto endless = begin_endless(20);
   auto neighbour = connect(2, 2, 20);
@@ -330,7 +391,7 @@ TEST_F(EngineTest, WorkThatKeepsAnotherUserWaitingAndCannotBeStoppedEndsTheProce
 }
 
 TEST_F(EngineTest, ABlockedEngineIsKeptWhereConfigured) {
-  Config config = plain_config();
+  Config config = fenceless_config();
   config.blocked_engine = BlockedEngine::kKeep;
   start(std::move(config));
   device_->refuse_cancel();

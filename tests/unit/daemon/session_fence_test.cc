@@ -444,18 +444,28 @@ TEST_F(SessionFenceTest, ASlotIsCleanForTheNextSession) {
   next.release();
 }
 
+TEST(FenceMemoryTest, AUserThatComesWhenTheOtherHasGoneTurnsItOn) {
+  const auto device = device::open_device("sim:sms=2").value();
+  FenceMemory memory(*device, FenceChoice::kAuto, UnfencedChoice::kRun);
+  EXPECT_FALSE(memory.add_users({1000}));
+  EXPECT_FALSE(memory.add_users({}));
+  EXPECT_TRUE(memory.add_users({1001}));
+  EXPECT_TRUE(memory.is_on());
+}
+
 TEST(FenceMemoryTest, SeveralUsersTurnItOn) {
   const auto device = device::open_device("sim:sms=2").value();
   FenceMemory automatic(*device, FenceChoice::kAuto, UnfencedChoice::kRun);
   EXPECT_FALSE(automatic.is_on());
-  automatic.set_users({1000});
+  EXPECT_FALSE(automatic.add_users({1000}));
   EXPECT_FALSE(automatic.is_on());
-  automatic.set_users({1000, 1001});
+  EXPECT_TRUE(automatic.add_users({1000, 1001}));
   EXPECT_TRUE(automatic.is_on());
-  automatic.set_users({});
-  EXPECT_FALSE(automatic.is_on());
+  EXPECT_FALSE(automatic.add_users({1000, 1001}));
+  EXPECT_FALSE(automatic.add_users({}));
+  EXPECT_TRUE(automatic.is_on()) << "what they have left behind is still there";
   FenceMemory always(*device, FenceChoice::kAlways, UnfencedChoice::kRefuse);
-  always.set_users({});
+  EXPECT_FALSE(always.add_users({}));
   EXPECT_TRUE(always.is_on());
 }
 
