@@ -51,7 +51,7 @@ enum class LinkType : std::uint32_t {
   // session, pid, uid, limit, user_limit, weight, user_weight, priority, max_blocking_ms;
   // text: program;
   // descriptors: from_client, to_client,
-  // socket, segment, book; code: the fault of which it is suspected
+  // socket, segment, book; code: the fault of which it is suspected; flags: kOthersCome
   kAddSession = 6,
   kStatusRequest = 7,  // number
   kStop = 8,           // text: the reason that clients see
@@ -83,6 +83,8 @@ inline constexpr std::uint32_t kSpare = 1;
 inline constexpr std::uint32_t kToHost = 1;
 /// The session takes no more commands until it hears kLeave or kSessionStays.
 inline constexpr std::uint32_t kWaitsForWord = 1;
+/// Other users' sessions are there, or are about to come.
+inline constexpr std::uint32_t kOthersCome = 1;
 /// The device is poisoned, so that nothing runs there, and the engine writes to no session's memory
 /// any more. Another engine can go on with them at once.
 inline constexpr std::uint32_t kFrozen = 1;

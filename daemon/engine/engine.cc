@@ -295,11 +295,11 @@ void Engine::watch_fence() {
 }
 
 /// True: the fence is on from now on.
-bool Engine::count_users() {
+bool Engine::count_users(bool others_come) {
   if (fence_ == nullptr) return false;
   std::set<uid_t> users;
   for (const auto& [id, running] : sessions_) users.insert(running.session->uid());
-  return fence_->add_users(users);
+  return fence_->add_users(users, others_come);
 }
 
 std::vector<EarlierLaunches::Session> Engine::launchers() const {
@@ -540,8 +540,8 @@ void Engine::add_session(LinkMessage message) {
   const std::uint64_t id = spec.id;
   const auto begun = or_out_of_memory([&]() -> Result<void> {
     begin_session(std::make_unique<Session>(*device_, compiler_, executor_, completer_,
-                                            std::move(spec), std::move(hooks),
-                                            kill_grace(config_)));
+                                            std::move(spec), std::move(hooks), kill_grace(config_)),
+                  (header.flags & kOthersCome) != 0);
     return {};
   });
   if (begun) return;
@@ -589,7 +589,7 @@ void Engine::wait_for_supervisor() {
                          [&]() SLATE_REQUIRES(fence_mutex_) { return fences_answered_ >= number; });
 }
 
-void Engine::begin_session(std::unique_ptr<Session> session) {
+void Engine::begin_session(std::unique_ptr<Session> session, bool others_come) {
   Session* const body = session.get();
   const std::uint64_t id = body->id();
   const MutexLock lock(mutex_);
@@ -597,7 +597,7 @@ void Engine::begin_session(std::unique_ptr<Session> session) {
   auto& running = sessions_[id];
   running.session = std::move(session);
   // Before its first launch.
-  if (count_users()) earlier_.fence_came(Clock::now(), others);
+  if (count_users(others_come)) earlier_.fence_came(Clock::now(), others);
   try {
     running.thread = std::thread([this, body, id] {
       if (wait_for_earlier(*body)) body->run();

@@ -72,7 +72,7 @@ class Engine {
   void handle(LinkMessage message);
   void add_session(LinkMessage message);
   void share_time(LinkMessage message);
-  void begin_session(std::unique_ptr<Session> session);
+  void begin_session(std::unique_ptr<Session> session, bool others_come);
   void send_status(std::uint64_t request);
   void send_trace(std::uint64_t request, std::uint64_t microseconds);
   void answer_profile(std::uint64_t request, const std::string& text);
@@ -83,7 +83,7 @@ class Engine {
   bool is_fenced() const;
   void watch_blocking();
   void watch_fence();
-  bool count_users();
+  bool count_users(bool others_come = false);
   std::vector<EarlierLaunches::Session> launchers() const SLATE_REQUIRES(mutex_);
   bool wait_for_earlier(Session& session);
   void add_waiting(std::vector<SessionUse>& uses);

@@ -18,10 +18,10 @@ FenceMemory::~FenceMemory() {
   }
 }
 
-bool FenceMemory::add_users(const std::set<uid_t>& users) {
+bool FenceMemory::add_users(const std::set<uid_t>& users, bool others_come) {
   const MutexLock lock(mutex_);
   users_.insert(users.begin(), users.end());
-  if (choice_ != FenceChoice::kAuto || users_.size() < 2) return false;
+  if (choice_ != FenceChoice::kAuto || (users_.size() < 2 && !others_come)) return false;
   return !on_.exchange(true);
 }
 

@@ -51,9 +51,10 @@ class FenceMemory {
   FenceMemory(const FenceMemory&) = delete;
   FenceMemory& operator=(const FenceMemory&) = delete;
 
-  /// Tells which users' sessions there are. kAuto fences kernels where there are or were several:
-  /// kernels leave behind what others may find. True: it does so from now on.
-  bool add_users(const std::set<uid_t>& users);
+  /// Tells which users' sessions there are, and whether others' come. kAuto fences kernels where
+  /// there are or were several: kernels leave behind what others may find. True: it does so from
+  /// now on.
+  bool add_users(const std::set<uid_t>& users, bool others_come = false);
   /// Whether kernels that are launched now have to be fenced.
   bool is_on() const { return on_.load(std::memory_order_relaxed); }
   /// Whether a kernel that cannot be fenced runs all the same.

@@ -135,7 +135,11 @@ void Registry::go_on(SessionRecord& record) {
   if (record.state != State::kReady) return;
   const bool begins = record.book->is_blank();  // the engine writes there as soon as it has it
   if (begins && suspects_come_first(record)) return;
-  if (!tell_of(record, *engine)) return;
+  const bool others_come = std::ranges::any_of(sessions_, [&](const auto& each) {
+    const SessionRecord& other = each.second;
+    return other.domain == record.domain && other.uid != record.uid && !other.is_suspended;
+  });
+  if (!tell_of(record, *engine, others_come)) return;
   engine->users.insert(record.uid);
   if (!std::exchange(record.was_served, true)) ++served_;
   audit(record, begins ? "began" : "goes on in the next engine");

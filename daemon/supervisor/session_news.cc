@@ -24,7 +24,7 @@ bool hand_over_memory(SessionRecord& record, const EngineProcess& engine) {
 
 }  // namespace
 
-bool tell_of(SessionRecord& record, const EngineProcess& engine) {
+bool tell_of(SessionRecord& record, const EngineProcess& engine, bool others_come) {
   if (!hand_over_memory(record, engine)) return false;
   const int fds[] = {record.ends.from_client.get(), record.ends.to_client.get(),
                      record.ends.socket.get(), record.segment.fd(), record.book->fd()};
@@ -35,6 +35,7 @@ bool tell_of(SessionRecord& record, const EngineProcess& engine) {
                           .user_limit = record.user_memory,
                           .pid = record.pid,
                           .uid = record.uid,
+                          .flags = others_come ? kOthersCome : 0,
                           .priority = record.standing.now.priority,
                           .weight = record.standing.now.weight,
                           .user_weight = record.user.weight,

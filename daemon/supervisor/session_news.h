@@ -7,9 +7,9 @@
 
 namespace slate::daemon {
 
-/// Hands the session over, with the memory that is held for it. False: not now. Requires: it is
-/// kReady.
-bool tell_of(SessionRecord& record, const EngineProcess& engine);
+/// Hands the session over, with the memory that is held for it. `others_come`: whether other users'
+/// sessions are in the engine, or are to come there. False: not now. Requires: it is kReady.
+bool tell_of(SessionRecord& record, const EngineProcess& engine, bool others_come);
 /// Whether the session's engine has not heard something yet.
 bool has_news(const SessionRecord& record);
 /// Tells the session's engine what it has not heard yet.

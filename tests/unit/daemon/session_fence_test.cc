@@ -453,6 +453,13 @@ TEST(FenceMemoryTest, AUserThatComesWhenTheOtherHasGoneTurnsItOn) {
   EXPECT_TRUE(memory.is_on());
 }
 
+TEST(FenceMemoryTest, UsersWhoAreAboutToComeTurnItOn) {
+  const auto device = device::open_device("sim:sms=2").value();
+  FenceMemory memory(*device, FenceChoice::kAuto, UnfencedChoice::kRun);
+  EXPECT_TRUE(memory.add_users({1000}, true));
+  EXPECT_TRUE(memory.is_on());
+}
+
 TEST(FenceMemoryTest, SeveralUsersTurnItOn) {
   const auto device = device::open_device("sim:sms=2").value();
   FenceMemory automatic(*device, FenceChoice::kAuto, UnfencedChoice::kRun);
