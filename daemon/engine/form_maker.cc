@@ -16,7 +16,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Part of every key: to be raised when the forms themselves change.
-constexpr std::string_view kFormat = "20";
+constexpr std::string_view kFormat = "21";
 constexpr int kLowestPriority = 19;
 /// The orders' thread takes turns as a user of its own. As a user whose sessions load large modules
 /// it would wait for them, and all users' orders with it.

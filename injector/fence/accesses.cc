@@ -22,7 +22,7 @@ using ptx::Reference;
 
 constexpr std::uint32_t kMatrixAlignment = 16;  // of every row, as the widest load needs it
 constexpr std::uint32_t kBulkAlignment = 16;    // of bulk copies
-constexpr std::uint32_t kDiscardedBytes = 128;  // of discard and applypriority
+constexpr std::uint32_t kPriorityBytes = 128;   // of applypriority
 constexpr std::uint32_t kMatrixRowBytes = 16;   // of ldmatrix and stmatrix, by lane
 constexpr std::uint32_t kMostBarrier = 15;
 constexpr std::uint32_t kMostThreads = 1024;
@@ -345,13 +345,13 @@ class EffectFinder {
   void hint() {
     const auto space = spaces_of(instruction_).front();
     effect_.is_hint = space == MemorySpace::kGlobal || space == MemorySpace::kGeneric;
-    if (!effect_.is_hint) return;
-    const bool is_large =
-        instruction_.opcode == "discard" || instruction_.opcode == "applypriority";
+    // What is in memory then may be what was there before it was cleared for this session.
+    effect_.is_dropped = instruction_.opcode == "discard";
+    if (!effect_.is_hint || effect_.is_dropped) return;
+    const bool is_large = instruction_.opcode == "applypriority";
     Access access{.space = space,
-                  .bytes = is_large ? kDiscardedBytes : 1,
-                  .align = is_large ? kDiscardedBytes : 1,
-                  .writes = instruction_.opcode == "discard"};
+                  .bytes = is_large ? kPriorityBytes : 1,
+                  .align = is_large ? kPriorityBytes : 1};
     if (instruction_.opcode == "cp") {
       if (instruction_.operands.size() < 2) return refuse("has a hint of unknown size");
       access.amount = &instruction_.operands[1];

@@ -36,6 +36,8 @@ struct InstructionEffect {
   std::vector<Access> accesses;
   /// Whether the access is a hint, which is left out where it is not surely allowed.
   bool is_hint = false;
+  /// Whether the hint is always left out.
+  bool is_dropped = false;
   Violation end = Violation::kNone;      // what it ends its thread with
   const ptx::Operand* handle = nullptr;  // register with the handle of a texture or surface
   bool traps_outside = false;            // whether coordinates beyond a surface trap

@@ -469,6 +469,8 @@ class Fencer {
         insert(begin, text.hint(instruction, effect.accesses.front(), label));
         insert(instruction.span.end, "\n" + label + ":");
       }
+      if (effect.is_dropped)
+        edits_.push_back(ptx::replace(instruction.span, expand("mov.b32 ~fd, 0;")));
       if (plan.handles[i]) insert(begin, text.handle(instruction, *effect.handle));
       if (effect.traps_outside) replace_mode(instruction);
       if (effect.barrier != nullptr || effect.barrier_threads != nullptr)

@@ -44,6 +44,9 @@ constexpr std::string_view kKernel = R"(.version 8.7
 }}
 )";
 
+constexpr std::string_view kDiscards =
+    "@%p1 discard.global.L2 [%bad], 128;\ndiscard.global.L2 [%good], 128;";
+
 std::vector<Innocent> innocents() {
   return {
       {"GuardedAccessThatDoesNotHappen", "@%p1 st.global.u32 [%bad], %r1;"},
@@ -83,6 +86,7 @@ std::vector<Innocent> innocents() {
        "mov.b64 %rd1, p_good;\ncvta.param.u64 %rd1, %rd1;\nmul.wide.u32 %rd2, %r1, 8;\n"
        "add.u64 %rd1, %rd1, %rd2;\nld.u64 %rd3, [%rd1];"},
       {"HintBeyondTheEnd", "prefetch.global.L2 [%last+4096];\nprefetch.global.L1 [%bad];"},
+      {"Discard", std::string(kDiscards)},
       {"CopyOfNothing",
        "mov.u32 %r3, sh;\ncp.async.cg.shared.global [%r3], [%bad], 16, %r2;\ncp.async.wait_all;"},
       {"CopyOfTheLastBytes",
@@ -133,6 +137,14 @@ TEST_P(FenceInnocentTest, RunsToItsEnd) {
   check("profile");
   if (!runner.forms("innocent").worker.empty()) runner.run_worker(kernel, random, {});
   check("worker");
+}
+
+/// What would be read then may be what memory had before it was cleared for the session.
+TEST(FenceHintTest, NothingIsDiscarded) {
+  const auto device = device::open_device("sim:sms=2,memory=256M");
+  ASSERT_TRUE(device);
+  FormRunner runner(**device, fmt::format(kKernel, kDiscards), 0, true);
+  EXPECT_FALSE(runner.fenced().ptx.contains("discard"));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FenceInnocentTest, testing::ValuesIn(innocents()),
