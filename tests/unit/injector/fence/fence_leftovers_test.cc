@@ -540,6 +540,121 @@ TEST(FenceMatrixTest, OnlyWholeWarpsMultiply) {
   }
 }
 
+/// Odd blocks end while copies of their shared memory are under way. The others fill theirs, wait a
+/// while and count what is not theirs any more.
+constexpr std::string_view kLeavesCopies = R"(.version 8.7
+.target sm_90
+.address_size 64
+.extern .shared .align 128 .b8 dyn[];
+.visible .entry leave(.param .u64 p_found, .param .u64 p_copied, .param .u32 p_pieces)
+{{
+	.reg .pred %p<4>;
+	.reg .b32 %r<12>, %t, %i, %to, %bar;
+	.reg .b64 %rd<6>, %mine, %end;
+	ld.param.u64 %rd1, [p_copied];
+	ld.param.u32 %r1, [p_pieces];
+	mov.u32 %t, %tid.x;
+	mov.u32 %r2, %ctaid.x;
+	shl.b32 %r3, %r2, 1;
+	rem.u32 %r3, %r3, %r1;
+	mul.wide.u32 %rd2, %r3, 16384;
+	add.u64 %mine, %rd1, %rd2;
+	mov.u32 %bar, dyn;
+	add.u32 %to, %bar, 128;
+	and.b32 %r4, %r2, 1;
+	setp.ne.u32 %p1, %r4, 0;
+	selp.u32 %r5, 0x11111111, 0x22222222, %p1;
+	mad.lo.u32 %i, %t, 4, %to;
+	add.u32 %r6, %to, 32768;
+FILL:
+	st.volatile.shared.u32 [%i], %r5;
+	add.u32 %i, %i, 1024;
+	setp.lt.u32 %p2, %i, %r6;
+	@%p2 bra FILL;
+	setp.eq.u32 %p3, %t, 0;
+	@%p3 mbarrier.init.shared.b64 [%bar], 1;
+	fence.proxy.async.shared::cta;
+	bar.sync 0;
+	@!%p1 bra LOOK;
+	{0}
+	ret;
+LOOK:
+	mov.u64 %rd3, %clock64;
+	add.u64 %end, %rd3, 20000;
+WAIT:
+	mov.u64 %rd3, %clock64;
+	setp.lt.u64 %p2, %rd3, %end;
+	@%p2 bra WAIT;
+	mov.u32 %r7, 0;
+	mad.lo.u32 %i, %t, 4, %to;
+COUNT:
+	ld.volatile.shared.u32 %r8, [%i];
+	setp.ne.u32 %p2, %r8, %r5;
+	@%p2 add.u32 %r7, %r7, 1;
+	add.u32 %i, %i, 1024;
+	setp.lt.u32 %p2, %i, %r6;
+	@%p2 bra COUNT;
+	ld.param.u64 %rd4, [p_found];
+	red.global.add.u32 [%rd4], %r7;
+	ret;
+}}
+)";
+
+TEST(FenceCopyTest, WhatABlockLeavesUnderWayTouchesNoOthers) {
+  if (kGpuLeaves && !cuda::driver_finds_a_gpu()) GTEST_SKIP() << "no GPU";
+  auto device =
+      kGpuLeaves ? cuda::open_cuda_device(0) : device::open_device("sim:sms=2,memory=256M,seed=5");
+  ASSERT_TRUE(device) << device.error().message;
+  constexpr std::uint32_t kShared = 128 + (32 << 10);
+  const std::uint32_t pieces = kGpuLeaves ? 4096 : 64;  // of 16 KiB
+  std::string loads = "@!%p3 ret;\n", stores = loads;
+  for (int piece = 0; piece < 2; ++piece) {
+    loads += fmt::format(
+        "add.u64 %rd5, %mine, {0};\nadd.u32 %r9, %to, {0};\n"
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r9], [%rd5], 16384, "
+        "[%bar];\n",
+        piece << 14);
+    stores += fmt::format(
+        "add.u64 %rd5, %mine, {0};\nadd.u32 %r9, %to, {0};\n"
+        "cp.async.bulk.global.shared::cta.bulk_group [%rd5], [%r9], 16384;\n",
+        piece << 14);
+  }
+  stores += "cp.async.bulk.commit_group;\n";
+  const std::string small =
+      "mul.lo.u32 %r9, %t, 16;\nCOPY:\ncvt.u64.u32 %rd5, %r9;\nadd.u64 %rd5, %mine, %rd5;\n"
+      "add.u32 %r10, %to, %r9;\ncp.async.cg.shared.global [%r10], [%rd5], 16;\n"
+      "add.u32 %r9, %r9, 4096;\nsetp.lt.u32 %p2, %r9, 32768;\n@%p2 bra COPY;\n"
+      "cp.async.commit_group;\n";
+  const KernelCase kernel{
+      .name = "leave",
+      .entry = "leave",
+      .grid = {kGpuLeaves ? 16384u : 16u, 1, 1},
+      .block = {256, 1, 1},
+      .shared_bytes = kShared,
+      .arguments = {Argument::buffer(std::vector<std::uint32_t>(1)),
+                    Argument::buffer(std::vector<std::uint32_t>(pieces * 4096 + 2 * 4096)),
+                    Argument::value(pieces)}};
+  for (const auto& [name, copies] :
+       {std::pair("bulk loads", loads), std::pair("bulk stores", stores),
+        std::pair("small loads", small)}) {
+    FormRunner runner(**device, fmt::format(kLeavesCopies, copies), 0, true);
+    for (const injector::FenceVerdict& entry : runner.fenced().entries)
+      EXPECT_EQ(entry.why_not, "") << entry.name;
+    const Outcome outcome = runner.run_native(kernel);
+    EXPECT_EQ(runner.take_record().state, injector::FenceRecord::kFree) << name;
+    std::uint32_t changed = 0;
+    std::memcpy(&changed, outcome[0].data(), sizeof changed);
+    EXPECT_EQ(changed, 0u) << name << " came to the next block's shared memory";
+    std::size_t foreign = 0;
+    for (std::size_t at = 0; at < outcome[1].size(); at += 4) {
+      std::uint32_t word = 0;
+      std::memcpy(&word, outcome[1].data() + at, sizeof word);
+      foreign += word == 0x22222222;
+    }
+    EXPECT_EQ(foreign, 0u) << name << " took the next block's shared memory";
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, FenceLeftoversTest, testing::ValuesIn(looks()),
                          [](const auto& test) { return test.param.name; });
 
