@@ -62,7 +62,8 @@ class Departure {
   /// True: the session has left, and another engine may go on with it at once. One that cannot
   /// leave calls SessionHooks::stays. Requires: is_wanted().
   bool try_to_leave();
-  /// The same of a session that has not begun. False also: its memory is to be saved first.
+  /// The same of a session that has not begun. False also: it is not wanted, or its memory is to be
+  /// saved first.
   bool leave_unbegun();
   /// Whether the session waits for the supervisor's word, as a module comes that cannot be fenced.
   bool leaves_first();

@@ -324,7 +324,7 @@ bool Engine::wait_for_earlier(Session& session) {
       running.waits_since = since;
       if (running.waits_for.empty()) return true;
     }
-    if (session.departure().is_wanted()) return !session.departure().leave_unbegun();
+    if (session.departure().leave_unbegun()) return false;
     if (!is_told && now >= since + kPatience) {
       (void)link_.send({.type = LinkType::kSessionWaits, .session = session.id()});
       is_told = true;

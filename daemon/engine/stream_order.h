@@ -5,6 +5,7 @@
 // Session thread only.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -88,11 +89,18 @@ struct LogicalStream : std::enable_shared_from_this<LogicalStream> {
     launches_unfenced.store(launches.load(std::memory_order_relaxed) + 1,
                             std::memory_order_release);
   }
-  bool runs_unfenced() const { return launches_done.load() < launches_unfenced.load(); }
+  /// A launch that was refused is none.
+  bool runs_unfenced() const { return runs_one_of(launches_unfenced.load()); }
   /// Any thread, also the next two.
   void mark_unfenced() { unfenced_mark.store(launches_unfenced.load()); }
   /// Whether a launch without a fence from before the mark may run.
-  bool runs_marked() const { return launches_done.load() < unfenced_mark.load(); }
+  bool runs_marked() const { return runs_one_of(unfenced_mark.load()); }
+
+ private:
+  /// Of the first `count` launches.
+  bool runs_one_of(std::uint64_t count) const {
+    return launches_done.load() < std::min(count, launches.load());
+  }
 };
 
 class StreamOrder {

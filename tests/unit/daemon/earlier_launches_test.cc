@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "daemon/engine/stream_order.h"
+
 namespace slate::daemon {
 namespace {
 
@@ -73,6 +75,20 @@ TEST_F(EarlierLaunchesTest, ASessionThatHasEndedIsNotWaitedFor) {
   come();
   sessions_.clear();
   EXPECT_EQ(of_others(milliseconds(5)), none_);
+}
+
+TEST(LogicalStreamTest, ALaunchThatWasRefusedIsNotWaitedFor) {
+  LogicalStream stream;
+  stream.launches = stream.launches_done = 3;
+  stream.expect_unfenced();
+  stream.mark_unfenced();
+  EXPECT_FALSE(stream.runs_marked());
+  EXPECT_FALSE(stream.runs_unfenced());
+  stream.launches = 4;
+  EXPECT_TRUE(stream.runs_marked());
+  EXPECT_TRUE(stream.runs_unfenced());
+  stream.launches_done = 4;
+  EXPECT_FALSE(stream.runs_marked());
 }
 
 }  // namespace
