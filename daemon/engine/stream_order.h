@@ -58,6 +58,7 @@ struct LogicalStream : std::enable_shared_from_this<LogicalStream> {
   std::atomic<std::uint64_t> completed{0};
   std::atomic<std::uint64_t> launches{0};
   std::atomic<std::uint64_t> launches_done{0};
+  std::atomic<std::uint64_t> launches_gone{0};      // with those that were dropped
   std::atomic<std::uint64_t> launches_unfenced{0};  // `launches` with its last one without a fence
   std::atomic<std::uint64_t> unfenced_mark{0};      // as mark_unfenced() found that
   std::atomic<std::uint32_t> watches{0};            // outstanding watches of its progress
@@ -89,17 +90,13 @@ struct LogicalStream : std::enable_shared_from_this<LogicalStream> {
     launches_unfenced.store(launches.load(std::memory_order_relaxed) + 1,
                             std::memory_order_release);
   }
-  /// A launch that was refused is none.
-  bool runs_unfenced() const { return runs_one_of(launches_unfenced.load()); }
-  /// Any thread, also the next two.
+  /// Also while it is being submitted: it may fault before it is counted.
+  bool runs_unfenced() const { return launches_done.load() < launches_unfenced.load(); }
+  /// Any thread, also the next one.
   void mark_unfenced() { unfenced_mark.store(launches_unfenced.load()); }
-  /// Whether a launch without a fence from before the mark may run.
-  bool runs_marked() const { return runs_one_of(unfenced_mark.load()); }
-
- private:
-  /// Of the first `count` launches.
-  bool runs_one_of(std::uint64_t count) const {
-    return launches_done.load() < std::min(count, launches.load());
+  /// Whether a launch without a fence from before the mark may run. One that was refused is none.
+  bool runs_marked() const {
+    return launches_gone.load() < std::min(unfenced_mark.load(), launches.load());
   }
 };
 

@@ -91,8 +91,7 @@ void StreamWatches::watch_end(device::Stream stream) {
 void StreamWatches::reached(LogicalStream& stream, const Given& given,
                             const Result<void>& outcome) {
   if (!outcome) {
-    // What was dropped is not on the device any more either.
-    stream.launches_done.store(std::max(stream.launches_done.load(), given.launches));
+    stream.launches_gone.store(std::max(stream.launches_gone.load(), given.launches));
     on_fault_(outcome.error());
     return;
   }
@@ -100,6 +99,7 @@ void StreamWatches::reached(LogicalStream& stream, const Given& given,
   // Before anybody can see the stream idle, and tell the client so.
   if (on_progress_) on_progress_(stream, given.position);
   stream.launches_done.store(given.launches);
+  stream.launches_gone.store(given.launches);
   stream.completed.store(given.submitted);
   // A submission is counted before its position is set, so an idle stream has passed its own.
   const std::uint64_t newest = stream.position.load();
