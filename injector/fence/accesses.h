@@ -47,6 +47,12 @@ struct InstructionEffect {
   // Registers with a barrier's number and count of threads.
   const ptx::Operand* barrier = nullptr;
   const ptx::Operand* barrier_threads = nullptr;
+
+  /// Whether the fence may end the thread there, but for accesses, handles and `reads_warp`.
+  bool may_end() const {
+    return end != Violation::kNone || jumps_by_index || barrier != nullptr ||
+           barrier_threads != nullptr;
+  }
 };
 
 /// Whether generic addresses of the function's parameters may be in use.

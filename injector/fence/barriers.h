@@ -34,6 +34,8 @@ class Meetings {
   /// ends none in front of it.
   bool is_complete(std::uint32_t instruction);
   const ControlFlow& flow() { return flows().flow; }
+  /// Whether the fence may end a thread at the instruction.
+  bool may_end(std::uint32_t instruction) const { return endings_[instruction]; }
 
  private:
   struct Flows {

@@ -134,11 +134,7 @@ std::vector<bool> Plan::endings() const {
   for (const Site& site : sites) ends[site.at] = true;
   for (const Wait& wait : waits) ends[wait.at] = true;
   for (std::uint32_t i = 0; i < ends.size(); ++i) {
-    const InstructionEffect& effect = effects[i];
-    if (effect.end != Violation::kNone || effect.jumps_by_index || effect.calls ||
-        effect.barrier != nullptr || effect.barrier_threads != nullptr) {
-      ends[i] = true;
-    }
+    if (effects[i].may_end() || effects[i].calls) ends[i] = true;
   }
   return ends;
 }
@@ -263,9 +259,7 @@ void Planner::find_effects() {
     plan_.effects.push_back(effect_of(module_, function_, instruction));
     const InstructionEffect& effect = plan_.effects.back();
     if (plan_.why_not.empty()) plan_.why_not = effect.why_not;
-    plan_.may_end |= effect.end != Violation::kNone || effect.handle != nullptr ||
-                     effect.jumps_by_index || effect.reads_warp || effect.barrier != nullptr ||
-                     effect.barrier_threads != nullptr;
+    plan_.may_end |= effect.may_end() || effect.handle != nullptr || effect.reads_warp;
   }
   const Instruction* stray = stray_branch(function_);
   if (stray != nullptr && plan_.why_not.empty()) {

@@ -11,11 +11,10 @@ std::vector<WarpLook> find_warp_looks(const ptx::Function& function, const Plan&
                                       Meetings& meetings) {
   std::vector<WarpLook> looks;
   if (std::ranges::none_of(plan.effects, &InstructionEffect::reads_warp)) return looks;
-  const std::vector<bool> endings = plan.endings();
   for (const ControlFlow::Block& block : meetings.flow().blocks()) {
     bool is_known = false;  // whether the warp has all its lanes
     for (std::uint32_t i = block.first; i < block.end; ++i) {
-      is_known = is_known && !endings[i];
+      is_known = is_known && !meetings.may_end(i);
       if (!plan.effects[i].reads_warp || is_known) continue;
       const bool is_by_block = meetings.is_complete(i);
       if (!is_by_block || !plan.has_whole_warps)

@@ -117,10 +117,11 @@ class EngineTest : public testing::Test {
     }
     return false;
   }
-  /// User 1's session 1, whose kernel takes the whole device and never ends.
-  std::unique_ptr<ipc::ClientChannel> begin_endless(double max_blocking_ms) {
+  /// User 1's session 1, whose kernel takes the whole device, or so many blocks, and never ends.
+  std::unique_ptr<ipc::ClientChannel> begin_endless(double max_blocking_ms,
+                                                    std::uint32_t blocks = kFull) {
     auto client = connect(1, 1, max_blocking_ms);
-    launch(*client, "spin", kFull);
+    launch(*client, "spin", blocks);
     while (!runs(1)) std::this_thread::yield();
     return client;
   }
@@ -300,9 +301,7 @@ TEST_F(EngineTest, WhoKeepsAnotherUserWaitingBeyondTheBoundIsEndedAndToldWhy) {
 
 TEST_F(EngineTest, ANewUserBeginsWhenNoKernelRunsThatHadNoFence) {
   start();
-  const auto first = connect(1, 1);
-  launch(*first, "spin");
-  while (!runs(1)) std::this_thread::yield();
+  const auto first = begin_endless(0, 1);
   const auto own = connect(2, 1);
   EXPECT_TRUE(synchronize(*own)) << "its user's kernels may touch its memory";
   const auto second = connect(3, 2), third = connect(4, 3);
@@ -318,9 +317,7 @@ TEST_F(EngineTest, ANewUserBeginsWhenNoKernelRunsThatHadNoFence) {
 
 TEST_F(EngineTest, ANewUserWhoWaitsMayLeaveForAnotherEngine) {
   start();
-  const auto first = connect(1, 1);
-  launch(*first, "spin");
-  while (!runs(1)) std::this_thread::yield();
+  const auto first = begin_endless(0, 1);
   const auto second = connect(2, 2);
   EXPECT_EQ(next(LinkType::kSessionWaits).header.session, 2u);
   ASSERT_TRUE(link_.send({.type = LinkType::kLeave, .session = 2}));
@@ -332,9 +329,7 @@ TEST_F(EngineTest, ANewUserWhoWaitsMayLeaveForAnotherEngine) {
 
 TEST_F(EngineTest, WhoseKernelKeepsANewUserFromBeginningIsEnded) {
   start();
-  const auto endless = connect(1, 1, 20);
-  launch(*endless, "spin");
-  while (!runs(1)) std::this_thread::yield();
+  const auto endless = begin_endless(20, 1);
   const auto neighbour = connect(2, 2, 20);
   EXPECT_TRUE(synchronize(*neighbour));
   EXPECT_EQ(synchronize(*endless).error().code, ErrorCode::kLaunchTimeout);
