@@ -20,8 +20,31 @@ namespace {
 constexpr std::uint64_t kLargestStep = 32 << 20;
 constexpr std::uint64_t kDedicatedFrom = 16 << 20;
 constexpr std::uint64_t kKeptEmpty = 8 << 20;
-/// Addresses are plentiful, and holes between segments must not make an allocation fail.
+/// Holes between segments must not make an allocation fail.
 constexpr std::uint64_t kArenaPerLimit = 4;
+
+/// Addresses for `limit` bytes. They are as many as the window has room for. Where another session
+/// has the window they are no more than the limit, as hundreds of sessions would use them up.
+Result<device::AddressRange> reserve_arena(device::Device& device, std::uint64_t limit,
+                                           device::AddressRange wished) {
+  std::uint64_t bytes = limit * kArenaPerLimit;
+  if (wished.bytes != 0) bytes = std::min(bytes, wished.bytes);
+  while (bytes > limit) {
+    const auto base = device.reserve_at(bytes, 0, wished.base);
+    if (base && (wished.bytes == 0 || *base == wished.base)) {
+      return device::AddressRange{*base, bytes};
+    }
+    if (base) {
+      device.unreserve({*base, bytes});
+      break;
+    }
+    bytes = round_up(bytes / 2, device.granularity());
+  }
+  const auto base = device.reserve_at(limit, 0, wished.base);
+  if (base) return device::AddressRange{*base, limit};
+  return fail(base.error().code, fmt::format("no {} bytes of addresses are left for a session: {}",
+                                             limit, base.error().message));
+}
 
 }  // namespace
 
@@ -32,21 +55,12 @@ Result<std::unique_ptr<MemoryManager>> MemoryManager::make(
   std::unique_ptr<MemoryManager> manager(
       new MemoryManager(device, capped, std::move(account), notes, std::move(backing)));
   manager->granularity_ = device.granularity();
-  const std::uint64_t base =
-      std::max(round_up(capped, manager->granularity_), manager->granularity_);
-  std::uint64_t bytes = base * kArenaPerLimit;
-  // Beyond it lie the addresses of another session.
-  if (wished.bytes != 0) bytes = std::max(base, std::min(bytes, wished.bytes));
-  for (;;) {
-    const auto reserved = device.reserve_at(bytes, 0, wished.base);
-    if (reserved) {
-      manager->arena_ = {*reserved, bytes};
-      if (notes != nullptr) notes->arena(manager->arena_);
-      return manager;
-    }
-    if (bytes == base) return std::unexpected(reserved.error());
-    bytes = std::max(base, round_up(bytes / 2, manager->granularity_));
-  }
+  const auto arena = reserve_arena(
+      device, std::max(round_up(capped, manager->granularity_), manager->granularity_), wished);
+  if (!arena) return std::unexpected(arena.error());
+  manager->arena_ = *arena;
+  if (notes != nullptr) notes->arena(manager->arena_);
+  return manager;
 }
 
 Result<std::unique_ptr<MemoryManager>> MemoryManager::make_again(

@@ -68,8 +68,9 @@ class MemoryManager {
 
   /// Reserves the arena. `limit`: the most bytes that may be charged. `account`: what is charged is
   /// taken from it, too; null: from none. `notes`: see there; called until release(); null: none.
-  /// `wished`: where the arena is to lie; empty: anywhere. `backing`: what is behind segments;
-  /// null: always memory of the device.
+  /// `wished`: where the arena is to lie; empty: anywhere. Where another one lies there, the arena
+  /// is elsewhere and has `limit` bytes. `backing`: what is behind segments; null: always memory of
+  /// the device. Errors: those of Device::reserve_at().
   static Result<std::unique_ptr<MemoryManager>> make(
       device::Device& device, std::uint64_t limit,
       std::unique_ptr<MemoryLedger::Account> account = nullptr, MemoryNotes* notes = nullptr,

@@ -125,6 +125,7 @@ class MovingTest(VictimTestCase):
         subprocess.run(["nvcc", "-std=c++17", "-gencode", "arch=compute_90,code=sm_90", "-cudart", "shared", source, "-o", bare], check=True)
         run = [binary("slatectl"), "run", "--", bare]
         as_user = [{"user": user, "group": user, "extra_groups": []} for user in USERS]
+        shared = daemon.engine_pid()
 
         def domains():
             return {each["uid"]: each["domain"] for each in daemon.status()["sessions"]}
@@ -135,8 +136,10 @@ class MovingTest(VictimTestCase):
         self.assertEqual(domains()[USERS[0]], "common")
         for victim in fenced, unfenced:
             self.assert_right(daemon, victim)
-        # A user that is alone keeps the common engine. It becomes his own when another one comes.
+        # A user that is alone keeps the common engine. It becomes his own when another one comes. The one that both were in is
+        # renewed first.
         daemon.wait_for(lambda: len(daemon.status()["engines"]) == 1, 60, "engines without sessions stay")
+        daemon.wait_for(lambda: daemon.engine_pid() != shared, 60, "the engine of two users is not renewed")
         engine = daemon.engine_pid()
         unfenced = Victim(daemon, 6, program=run, **as_user[1])
         wait_until_running(daemon, 1)

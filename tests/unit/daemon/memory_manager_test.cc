@@ -52,6 +52,8 @@ TEST(ArenaTest, LeavesTheAddressesOfOtherSessions) {
   EXPECT_EQ(held->arena().bytes, first.bytes) << "as much as there is";
   EXPECT_EQ(arena_in(second).base, second.base);
   EXPECT_EQ(arena_in(second).bytes, 128 * kMiB) << "no less than the limit";
+  EXPECT_NE(arena_in(first).base, first.base);
+  EXPECT_EQ(arena_in(first).bytes, 128 * kMiB) << "no more outside of a window";
   held->release();
   EXPECT_EQ(arena_in({base, 4096 * kMiB}).bytes, 512 * kMiB);
 }

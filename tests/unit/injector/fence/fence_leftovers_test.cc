@@ -606,7 +606,7 @@ TEST(FenceCopyTest, WhatABlockLeavesUnderWayTouchesNoOthers) {
       kGpuLeaves ? cuda::open_cuda_device(0) : device::open_device("sim:sms=2,memory=256M,seed=5");
   ASSERT_TRUE(device) << device.error().message;
   constexpr std::uint32_t kShared = 128 + (32 << 10);
-  const std::uint32_t pieces = kGpuLeaves ? 4096 : 64;  // of 16 KiB
+  const std::uint32_t pieces = kGpuLeaves ? 2048 : 64;  // of 16 KiB
   std::string loads = "@!%p3 ret;\n", stores = loads;
   for (int piece = 0; piece < 2; ++piece) {
     loads += fmt::format(
