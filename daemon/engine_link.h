@@ -65,7 +65,7 @@ enum class LinkType : std::uint32_t {
   // The session is to end. It may have ended meanwhile.
   kEndSession = 14,  // session; text: the reason, of which its client was told
   // The session is to leave the engine, or to say why it cannot. It may have ended meanwhile.
-  kLeave = 22,  // session; flags: kToHost
+  kLeave = 22,  // session; flags: kToHost, kWhenIdle
   // There is one more engine of this device that serves sessions. number: this engine's serial
   // number; a descriptor, the first time: the page of device time (time_page.h)
   kShareTime = 24,
@@ -73,7 +73,7 @@ enum class LinkType : std::uint32_t {
 
 /// To be raised with each change of the messages or the book (book.h): an engine may be of a newer
 /// slated than its supervisor, but not of one with another number.
-inline constexpr std::uint64_t kLinkVersion = 6;
+inline constexpr std::uint64_t kLinkVersion = 7;
 
 inline constexpr std::uint32_t kSessionFaulted = 1;
 inline constexpr std::uint32_t kLastPiece = 1;
@@ -81,6 +81,8 @@ inline constexpr std::uint32_t kLastPiece = 1;
 inline constexpr std::uint32_t kSpare = 1;
 /// Its device memory goes to the host, where the supervisor holds it.
 inline constexpr std::uint32_t kToHost = 1;
+/// It is served until a moment at which none of its work is under way.
+inline constexpr std::uint32_t kWhenIdle = 2;
 /// The session takes no more commands until it hears kLeave or kSessionStays.
 inline constexpr std::uint32_t kWaitsForWord = 1;
 /// Other users' sessions are there, or are about to come.

@@ -113,11 +113,11 @@ bool CommandServer::carry_out(const Command& command, std::uint64_t position,
   if (has_reply && header.reply_slot >= ipc::kReplySlots) {
     done = slate::fail(ErrorCode::kProtocol, fmt::format("reply slot {}", header.reply_slot));
   } else {
-    const std::uint64_t turn = turns_.load(std::memory_order_relaxed) + 1;
-    turns_.store(turn, std::memory_order_release);
+    at_work_.store(++turn_ * 2 + (header.type == CommandType::kLaunch ? 1 : 0),
+                   std::memory_order_release);
     done = of_.gate.pass(command);
     if (done) done = of_.parts.carry_out(command, kept, present);
-    turns_.store(turn + 1, std::memory_order_release);
+    at_work_.store(0, std::memory_order_release);
   }
   if (of_.departure.is_undecided()) {
     put_back_.emplace(command, position);

@@ -51,10 +51,13 @@ class CommandServer {
   bool has_put_back() const { return put_back_.has_value(); }
   /// `position`: the end of the last command that another engine may have begun.
   void set_again_until(std::uint64_t position) { again_until_ = position; }
-  /// How often the thread has begun to carry a command out, and has done so. Any thread.
-  std::uint64_t turns() const { return turns_.load(); }
   /// Whether a command is being carried out. Any thread.
-  bool is_busy() const { return turns() % 2 != 0; }
+  bool is_busy() const { return at_work_.load() != 0; }
+  /// Tells the launch that is being carried out from all others; 0: none is. Any thread.
+  std::uint64_t launch_turn() const {
+    const std::uint64_t command = at_work_.load();
+    return command % 2 != 0 ? command : 0;
+  }
 
  private:
   bool keep(ipc::Command& command);
@@ -68,7 +71,10 @@ class CommandServer {
   const Context of_;
   std::uint64_t again_until_ = 0;
   std::optional<HeldCommands::Kept> put_back_;
-  std::atomic<std::uint64_t> turns_{0};  // changed with each command, so as cheaply as possible
+  std::uint64_t turn_ = 0;  // commands so far
+  // The present command's turn, twice, and 1 for a launch; 0: none. Changed with each command, so
+  // as cheaply as possible.
+  std::atomic<std::uint64_t> at_work_{0};
 };
 
 }  // namespace slate::daemon

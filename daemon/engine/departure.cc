@@ -1,11 +1,14 @@
 #include "daemon/engine/departure.h"
 
+#include <algorithm>
+
 namespace slate::daemon {
 
-void Departure::want(bool to_host) {
-  to_host_.store(to_host);
-  const bool changed = go(State::kHere, State::kWanted) || go(State::kUndecided, State::kWanted);
-  if (changed) of_.channel.poke();
+void Departure::want(Wish wish) {
+  to_host_.store(wish.to_host);
+  when_idle_.store(wish.when_idle);
+  (void)(go(State::kHere, State::kWanted) || go(State::kUndecided, State::kWanted));
+  if (is_wanted()) of_.channel.poke();
 }
 
 void Departure::stay() {
@@ -26,6 +29,7 @@ void Departure::freeze() {
 /// under way.
 bool Departure::try_to_leave() {
   if (!of_.parts.host_functions().none()) return false;
+  if (when_idle_.load() && !is_idle()) return false;
   if (const auto why =
           of_.faults.failed() ? std::optional<std::string>("it has failed") : why_bound())
     return stay_here(*why);
@@ -63,6 +67,16 @@ bool Departure::finish_work() {
   if (!of_.release_held()) return false;
   (void)of_.parts.go_on();
   return of_.finish_work() && !of_.parts.can_go_on() && of_.parts.host_functions().none();
+}
+
+/// Kernels may wait for what the client's next commands do, so that they must not be waited for.
+bool Departure::is_idle() {
+  StreamTable& streams = of_.parts.streams();
+  return of_.parts.held().nothing_waits() &&
+         std::ranges::all_of(streams.unfinished(nullptr), [&](LogicalStream* stream) {
+           const auto done = streams.query(*stream);
+           return done && *done;
+         });
 }
 
 /// A module comes that cannot be fenced. With other users' sessions beside it the supervisor

@@ -21,7 +21,7 @@ class Departure {
   enum class State {
     kHere,       // the session is served
     kUndecided,  // the session takes no more commands until the supervisor has decided
-    kWanted,     // the session is to leave once none of its work is under way
+    kWanted,     // the session is to leave as Wish says, once none of its work is under way
     kLeft,       // the session is not served here any more
   };
   /// All of it outlives the departure.
@@ -42,14 +42,19 @@ class Departure {
   explicit Departure(Context context) : of_(std::move(context)) {}
 
   // Any thread.
-  /// The supervisor wants the session to leave. `to_host`: its device memory goes to the host,
-  /// where the supervisor holds it.
-  void want(bool to_host);
+  /// What is wanted of a session that is to leave.
+  struct Wish {
+    bool to_host = false;    // its device memory goes to the host, where the supervisor holds it
+    bool when_idle = false;  // it is served until a moment at which none of its work is under way
+  };
+  /// The supervisor wants the session to leave. The last wish counts.
+  void want(Wish wish);
   /// The supervisor lets the session stay that waits for its word.
   void stay();
   bool is_wanted() const { return state() == State::kWanted; }
   bool is_undecided() const { return state() == State::kUndecided; }
-  bool is_here() const { return state() == State::kHere; }
+  /// Whether the session's thread may take the next command.
+  bool serves() const { return state() == State::kHere || (is_wanted() && when_idle_.load()); }
   bool has_left() const { return state() == State::kLeft; }
   /// Whether SessionHooks::left was called, or was to be.
   bool has_told() const { return has_left() && !to_host_.load(); }
@@ -74,10 +79,11 @@ class Departure {
   bool go(State from, State to) { return state_.compare_exchange_strong(from, to); }
   bool stay_here(const std::string& why);
   bool finish_work();
+  bool is_idle();
 
   const Context of_;
   std::atomic<State> state_{State::kHere};
-  std::atomic<bool> to_host_{false};
+  std::atomic<bool> to_host_{false}, when_idle_{false};  // as in Wish
   bool told_unfenced_ = false;  // whether SessionHooks::unfenced was called
 };
 

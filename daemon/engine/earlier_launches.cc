@@ -7,7 +7,7 @@ namespace slate::daemon {
 void EarlierLaunches::fence_came(Time now, std::span<const Session> sessions) {
   undecided_.clear();
   for (const Session& session : sessions)
-    undecided_[session.id] = {.since = now, .turns = session.launcher->turns()};
+    undecided_[session.id] = {.since = now, .launch_turn = std::nullopt};
 }
 
 std::vector<std::uint64_t> EarlierLaunches::of_others(uid_t uid, Time now,
@@ -24,9 +24,11 @@ std::vector<std::uint64_t> EarlierLaunches::of_others(uid_t uid, Time now,
 
 bool EarlierLaunches::may_run(const Session& session, Time now) {
   if (const auto found = undecided_.find(session.id); found != undecided_.end()) {
-    const std::uint64_t turns = session.launcher->turns();
-    const bool is_in_same_command = turns % 2 != 0 && turns == found->second.turns;
-    if (now < found->second.since + kSeen || is_in_same_command) return true;
+    if (now < found->second.since + kSeen) return true;
+    const std::uint64_t turn = session.launcher->launch_turn();
+    std::optional<std::uint64_t>& first = found->second.launch_turn;
+    if (!first) first = turn;
+    if (turn != 0 && turn == *first) return true;
     session.launcher->mark_unfenced();
     undecided_.erase(found);
   }

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -16,8 +17,8 @@ namespace slate::daemon {
 /// A session's thread that launches, as others see it. Any thread.
 class Launcher {
  public:
-  /// As CommandServer::turns().
-  virtual std::uint64_t turns() const = 0;
+  /// As CommandServer::launch_turn().
+  virtual std::uint64_t launch_turn() const = 0;
   /// Marks the newest launch without a fence.
   virtual void mark_unfenced() = 0;
   /// Whether a launch without a fence up to the mark may run.
@@ -30,7 +31,8 @@ class Launcher {
 class EarlierLaunches {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  /// After so long all threads see that the fence is on, but for what they had begun before.
+  /// After so long all threads see that the fence is on, and others see which launches they had
+  /// begun before.
   static constexpr std::chrono::milliseconds kSeen{1};
 
   struct Session {
@@ -45,10 +47,10 @@ class EarlierLaunches {
   std::vector<std::uint64_t> of_others(uid_t uid, Time now, std::span<const Session> sessions);
 
  private:
-  /// What a session did when the fence came: it may be about to launch without it.
+  /// A session that may be carrying out a launch without the fence.
   struct Undecided {
-    Time since;
-    std::uint64_t turns = 0;
+    Time since;                                // when the fence came
+    std::optional<std::uint64_t> launch_turn;  // as found once kSeen was over; nullopt: not yet
   };
 
   bool may_run(const Session& session, Time now);

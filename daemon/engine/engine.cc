@@ -450,7 +450,8 @@ void Engine::handle(LinkMessage message) {
       return end_session(message.header.session, message.text);
     case LinkType::kLeave:
       if (Session* const session = find_session(message.header.session))
-        session->departure().want((message.header.flags & kToHost) != 0);
+        session->departure().want({.to_host = (message.header.flags & kToHost) != 0,
+                                   .when_idle = (message.header.flags & kWhenIdle) != 0});
       return;
     case LinkType::kShareTime:
       return share_time(std::move(message));

@@ -56,7 +56,7 @@ class Engine {
 
  private:
   /// How long a new session waits for others' kernels before the supervisor hears of it.
-  static constexpr std::chrono::milliseconds kPatience{100};
+  static constexpr std::chrono::milliseconds kPatience{300};
 
   struct Running {
     std::unique_ptr<Session> session;

@@ -147,7 +147,7 @@ void Session::serve() {
   while (true) {
     if (departure_.is_wanted() && departure_.try_to_leave()) return;
     if (!faults_.failed()) (void)faults_.checked(gate_.tend());
-    if (commands_.has_put_back() && departure_.is_here() && !commands_.serve_put_back()) return;
+    if (commands_.has_put_back() && departure_.serves() && !commands_.serve_put_back()) return;
     executor_.flush(parts_.client(), StreamWatches::Watched::kDue);
     const bool crowded = is_crowded() || commands_.has_put_back();
     if (crowded || !channel_.wait_awake([this] { return look_awake(); })) {
@@ -173,6 +173,7 @@ void Session::serve() {
     // On a lost device it is left untouched, for the engine that comes next.
     if (!begun_.load() && device_.lost()) return;
     begun_.store(true);
+    if (departure_.is_wanted() && departure_.try_to_leave()) return;
     if (!serve_commands()) return;
   }
 }
@@ -190,7 +191,7 @@ bool Session::serve_commands() {
     look(false);
     if (parts_.can_go_on()) (void)parts_.go_on();
     if (parts_.host_functions().take_opened() && !commands_.release_held()) return false;
-    if (!departure_.is_here()) [[unlikely]]
+    if (!departure_.serves()) [[unlikely]]
       return true;
   }
   return true;

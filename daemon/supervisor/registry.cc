@@ -93,7 +93,7 @@ Domain Registry::place(const Identity& who) {
 bool Registry::give_common_to(std::uint32_t uid) {
   const Domain home, theirs{Domain::Kind::kUser, uid};
   const bool is_shared = std::ranges::any_of(sessions_, [&](const auto& each) {
-    return each.second.domain == home && each.second.uid != uid && !each.second.waits;
+    return each.second.domain == home && each.second.uid != uid;
   });
   if (is_shared || engines_.has(theirs)) return false;
   for (auto& [id, record] : sessions_) {
@@ -307,7 +307,7 @@ void Registry::session_ended(std::uint64_t id, std::uint64_t engine, const std::
   sessions_.erase(found);
 }
 
-void Registry::move(std::uint64_t id, const Domain& domain) {
+void Registry::move(std::uint64_t id, const Domain& domain, bool when_idle) {
   const auto found = sessions_.find(id);
   if (found == sessions_.end()) return;
   SessionRecord& record = found->second;
@@ -315,6 +315,7 @@ void Registry::move(std::uint64_t id, const Domain& domain) {
   (void)engines_.of(domain);  // it starts meanwhile
   if (record.state != State::kServing) return;
   record.leave_untold = true;
+  record.leaves_when_idle = when_idle;
   tell(record);
 }
 
@@ -339,10 +340,14 @@ void Registry::resume(std::uint64_t id) {
 }
 
 void Registry::leave_for(const Domain& domain, const EngineProcess& engine) {
+  const auto leaves = [&](const SessionRecord& record) {
+    return record.domain == domain && record.state == State::kServing &&
+           record.engine != engine.serial;
+  };
+  const bool some_wait = std::ranges::any_of(
+      sessions_, [&](const auto& each) { return leaves(each.second) && each.second.waits; });
   for (auto& [id, record] : sessions_) {
-    if (record.domain == domain && record.state == State::kServing &&
-        record.engine != engine.serial)
-      move(id, domain);
+    if (leaves(record)) move(id, domain, some_wait && !record.waits);
   }
 }
 
@@ -384,16 +389,12 @@ void Registry::session_unfenced(std::uint64_t id, bool waits) {
 
 void Registry::session_waits(std::uint64_t id) {
   const auto found = sessions_.find(id);
-  if (found == sessions_.end() || found->second.domain != Domain{}) return;
+  if (found == sessions_.end()) return;
   SessionRecord& record = found->second;
   record.waits = true;
-  const auto other = std::ranges::find_if(sessions_, [&](const auto& each) {
-    return each.second.engine == record.engine && each.second.uid != record.uid &&
-           !each.second.waits;
-  });
-  // It leaves as soon as the new common engine is ready.
-  if (other == sessions_.end() || give_common_to(other->second.uid)) return;
-  move(id, {Domain::Kind::kUser, record.uid});
+  const EngineProcess* const present = engines_.of(record.domain);
+  if (present == nullptr || present->serial != record.engine) return move(id, record.domain);
+  engines_.refresh(record.domain);  // it leaves when the new one is ready
 }
 
 nlohmann::json Registry::hand_over(Handover& handover) const {
@@ -428,7 +429,7 @@ bool Registry::has_sessions(const Domain& domain) const {
 void Registry::wait_for_next(SessionRecord& record) {
   record.state = State::kReady;
   record.engine = 0;
-  record.leave_untold = record.stay_untold = record.waits = false;
+  record.leave_untold = record.leaves_when_idle = record.stay_untold = record.waits = false;
   record.deadline = Clock::now() + kEngineTimeout;
   for (auto& [key, held] : record.held) held.engine = 0;
 }

@@ -50,9 +50,11 @@ class Registry {
   void engine_died(const EngineProcess& engine, const Error& cause);
 
   // --- Sessions that leave an engine which lives
-  /// Has the session leave its engine for that of `domain`, now or soon.
-  void move(std::uint64_t id, const Domain& domain);
-  /// Has all sessions of the domain leave an older engine than its present one.
+  /// Has the session leave its engine for that of `domain`, now or soon. `when_idle`: at a moment
+  /// at which none of its work is under way, if one comes.
+  void move(std::uint64_t id, const Domain& domain, bool when_idle = false);
+  /// Has all sessions of the domain leave an older engine than its present one. If some wait there
+  /// for others' kernels, the others leave when they are idle.
   void leave_for(const Domain& domain, const EngineProcess& engine);
   /// Has the session leave its engine with its device memory, now or soon. No engine serves it
   /// until resume(). Errors: kUnavailable when it cannot leave. Requires: the session exists.
@@ -65,8 +67,7 @@ class Registry {
   /// The session loads code that cannot be fenced. `waits`: it waits for an answer. Where other
   /// users' sessions share its engine it moves.
   void session_unfenced(std::uint64_t id, bool waits);
-  /// It cannot begin yet, as others' kernels run that have no fence. These others get its engine,
-  /// and it goes on in a new one.
+  /// It cannot begin yet, as others' kernels run that have no fence. It begins in a new engine.
   void session_waits(std::uint64_t id);
 
   // --- A slated that another one takes over

@@ -67,8 +67,9 @@ void tell_news(SessionRecord& record, const EngineProcess& engine) {
         tell({.type = LinkType::kSetSession, .priority = now.priority, .weight = now.weight});
   }
   if (record.leave_untold) {
-    record.leave_untold =
-        !tell({.type = LinkType::kLeave, .flags = record.is_suspended ? kToHost : 0});
+    const std::uint32_t how =
+        record.is_suspended ? kToHost : (record.leaves_when_idle ? kWhenIdle : 0);
+    record.leave_untold = !tell({.type = LinkType::kLeave, .flags = how});
   }
   if (record.stay_untold) record.stay_untold = !tell({.type = LinkType::kSessionStays});
   if (record.end_untold.empty()) return;

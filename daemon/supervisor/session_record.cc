@@ -69,10 +69,12 @@ void fields(Record& record, const Archive& archive) {
   archive("domain", record.domain);
   archive("engine", record.engine);
   archive("leave_untold", record.leave_untold);
+  archive("leaves_when_idle", record.leaves_when_idle);
   archive("stay_untold", record.stay_untold);
   archive("suspended", record.is_suspended);
   archive("unfenced", record.is_unfenced);
   archive("served", record.was_served);
+  archive("waits", record.waits);
   archive("state", record.state);
   archive("since", record.since);
   archive("deadline", record.deadline);

@@ -35,18 +35,19 @@ struct SessionRecord {
   std::uint64_t memory_limit = 0;  // device memory in bytes, as the client was told
   std::uint64_t user_memory = 0;   // the most that its user's sessions may have together, in bytes
   std::string program;
-  double max_blocking_ms = 0;  // as UserRules::max_blocking_of()
-  Standing standing;           // weight and priority
-  bool standing_told = true;   // whether the session's engine knows its last change
-  std::string end_untold;      // reason of an end that the session's engine has not heard of
-  Domain domain;               // whose engine serves the session, or the next one does
-  std::uint64_t engine = 0;    // serial number of the engine that has the session; 0: none
-  bool leave_untold = false;   // whether its engine has not heard yet that it is to leave
-  bool stay_untold = false;    // whether its engine has not heard yet that it may stay
-  bool is_suspended = false;   // whether no engine gets it until it is resumed
-  bool is_unfenced = false;    // whether it has code that cannot be fenced
-  bool was_served = false;     // whether an engine has had it
-  bool waits = false;          // whether it has not begun, for others' kernels in its engine
+  double max_blocking_ms = 0;     // as UserRules::max_blocking_of()
+  Standing standing;              // weight and priority
+  bool standing_told = true;      // whether the session's engine knows its last change
+  std::string end_untold;         // reason of an end that the session's engine has not heard of
+  Domain domain;                  // whose engine serves the session, or the next one does
+  std::uint64_t engine = 0;       // serial number of the engine that has the session; 0: none
+  bool leave_untold = false;      // whether its engine has not heard yet that it is to leave
+  bool leaves_when_idle = false;  // whether it leaves at a moment without work, and not at once
+  bool stay_untold = false;       // whether its engine has not heard yet that it may stay
+  bool is_suspended = false;      // whether no engine gets it until it is resumed
+  bool is_unfenced = false;       // whether it has code that cannot be fenced
+  bool was_served = false;        // whether an engine has had it
+  bool waits = false;             // whether it has not begun, for others' kernels in its engine
   State state = State::kWaiting;
   Clock::time_point since;
   Clock::time_point deadline;  // deadline of the present state; kServing has none

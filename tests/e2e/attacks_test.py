@@ -152,6 +152,21 @@ class AttacksTest(SlateTestCase):
             endless.kill()
             endless.communicate()
 
+    def test_a_newcomer_does_not_wait_for_an_endless_kernel_without_a_fence(self):
+        daemon = self.start_daemon(extra=["--max-blocking-ms", "0"])
+        engine = daemon.engine_pid()
+        endless = self.run_endless(daemon)
+        self.check_neighbour(daemon)
+        self.assertNotEqual(daemon.engine_pid(), engine)
+        another = self.start_as(daemon, ATTACKER, SMALL)
+        _, err = another.communicate(timeout=60 * SLOW)
+        self.assertEqual(another.returncode, 0, err)
+        self.assertTrue(daemon.fence()["on"], "he is beside the neighbour")
+        self.assertIsNone(endless.poll())
+        self.assertEqual(daemon.status()["engine"]["restarts"], 0)
+        endless.kill()
+        endless.communicate()
+
     @unittest.skipUnless(ON_GPU, "sim stops a kernel with its session")
     def test_an_endless_kernel_on_a_gpu_costs_the_engine_and_then_nothing(self):
         for blocks in ((), ("100000",)):

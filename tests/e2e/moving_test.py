@@ -150,6 +150,28 @@ class MovingTest(VictimTestCase):
             self.assert_right(daemon, victim)
         daemon.stop()
 
+    @unittest.skipIf(ON_GPU, "behind an endless kernel the driver loads no more code of its engine, such as the victim's forms")
+    @unittest.skipUnless(os.geteuid() == 0, "needs root, to be two users")
+    def test_sessions_follow_a_newcomer_who_could_not_wait_once_they_are_idle(self):
+        daemon = self.daemon(extra=("--max-blocking-ms", "0", "--audit"))
+        os.chmod(daemon.root, 0o755)
+        if subprocess.run(["test", "-x", os.path.abspath(SMALL[0])], user=USERS[0], group=USERS[0], extra_groups=[]).returncode:
+            self.skipTest("other users cannot reach the build folder")
+        as_user = [{"user": user, "group": user, "extra_groups": []} for user in USERS]
+        victim, = self.start_victims(daemon, 1, SECONDS, **as_user[0])
+        endless = daemon.start([binary("slate", "endless")], **as_user[0])
+        self.addCleanup(endless.kill)
+        self.assertEqual(endless.stdout.readline(), "running\n")
+        out, err = daemon.start(SMALL, **as_user[1]).communicate(timeout=60)
+        self.assertIn('"ok"', out, err)
+        self.assert_right(daemon, victim)
+        self.assertRegex(daemon.log_text(), r"session \d+ .*victim.* goes on in the next engine")
+        self.assertNotRegex(daemon.log_text(), r"session \d+ .*endless.* goes on in the next engine")
+        self.assertIsNone(endless.poll())
+        endless.kill()
+        endless.communicate()
+        daemon.stop()
+
     @unittest.skipUnless(os.geteuid() == 0, "needs root, to be two users")
     def test_users_with_engines_of_their_own_do_not_meet(self):
         daemon = self.daemon(extra=("--sharing", "user"))

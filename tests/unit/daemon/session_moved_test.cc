@@ -289,7 +289,7 @@ class SessionMovedTest : public testing::Test {
   void go_on() { engine_ = std::make_unique<OneSession>(device_, kept_.spec_for(device_)); }
   /// The session leaves its engine, which lives, and its client does not wait for that.
   void leave(bool to_host = false) {
-    engine_->session.departure().want(to_host);
+    engine_->session.departure().want({.to_host = to_host});
     engine_->join();
     EXPECT_TRUE(engine_->session.departure().has_left());
     engine_.reset();
@@ -437,6 +437,26 @@ class SessionVariablesTest : public SessionMovedTest {
   static constexpr const char* kWhyNot = "add reads what a copy, which came behind it, writes";
   std::uint64_t counter_ = 0, weight_ = 0, result_ = 0;
 };
+
+TEST_F(SessionVariablesTest, OneThatIsToLeaveWhenIdleIsServedWhileItsKernelRuns) {
+  load();
+  device_.hide_progress(true);
+  launch();
+  (void)last_taken();
+  engine_->session.departure().want({.when_idle = true});
+  ASSERT_TRUE(allocate(4096)) << "the kernel may wait for what comes next";
+  EXPECT_FALSE(engine_->session.departure().has_left());
+  device_.hide_progress(false);
+  while (!engine_->session.departure().has_left()) {
+    write(result_, 9);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  engine_->join();
+  engine_.reset();
+  go_on();
+  EXPECT_EQ(read(result_), 9u);
+  EXPECT_EQ(async_error().message, "");
+}
 
 TEST_F(SessionVariablesTest, GoOnInTheNextEngineAtTheirAddresses) {
   load();
@@ -712,7 +732,7 @@ TEST_F(SessionMovedTest, ASessionThatCannotLeaveGoesOnWhereItIs) {
   const ArraySpec spec{.format = {ChannelKind::kFloat, 32, 1, 0}, .extent = {16, 0, 0}};
   ASSERT_TRUE(
       client().call(CommandType::kArrayCreate, ipc::bytes_of(ipc::ArrayCreate{1, spec}), {}, {}));
-  engine_->session.departure().want(false);
+  engine_->session.departure().want({});
   EXPECT_NE(engine_->why_it_stays().find("arrays"), std::string::npos);
   ASSERT_TRUE(allocate(4096));
   EXPECT_FALSE(engine_->session.departure().has_left());
@@ -743,7 +763,7 @@ TEST_F(SessionMovedTest, ASessionForWhoseMemoryTheHostHasNoRoomIsNotSuspended) {
   const std::uint64_t address = allocate_filled();
   {
     const FileSizeLimit limit(1 << 20);
-    engine_->session.departure().want(true);
+    engine_->session.departure().want({.to_host = true});
     EXPECT_NE(engine_->why_it_stays(), "");
   }
   EXPECT_FALSE(engine_->session.departure().has_left());
@@ -781,7 +801,7 @@ TEST_F(SessionMovedTest, ASessionLeavesOnceItsHostFunctionHasEnded) {
   ASSERT_TRUE(allocate(4096));
   post(CommandType::kHostGate, ipc::HostGate{3, ipc::kDefaultStream});
   (void)last_taken();
-  engine_->session.departure().want(false);
+  engine_->session.departure().want({});
   ASSERT_TRUE(allocate(4096)) << "it serves until then";
   post(CommandType::kHostDone, ipc::IdCommand{3});
   engine_->join();
