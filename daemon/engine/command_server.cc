@@ -113,11 +113,10 @@ bool CommandServer::carry_out(const Command& command, std::uint64_t position,
   if (has_reply && header.reply_slot >= ipc::kReplySlots) {
     done = slate::fail(ErrorCode::kProtocol, fmt::format("reply slot {}", header.reply_slot));
   } else {
-    at_work_.store(++turn_ * 2 + (header.type == CommandType::kLaunch ? 1 : 0),
-                   std::memory_order_release);
+    busy_.store(true, std::memory_order_release);
     done = of_.gate.pass(command);
     if (done) done = of_.parts.carry_out(command, kept, present);
-    at_work_.store(0, std::memory_order_release);
+    busy_.store(false, std::memory_order_release);
   }
   if (of_.departure.is_undecided()) {
     put_back_.emplace(command, position);

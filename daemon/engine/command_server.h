@@ -52,12 +52,7 @@ class CommandServer {
   /// `position`: the end of the last command that another engine may have begun.
   void set_again_until(std::uint64_t position) { again_until_ = position; }
   /// Whether a command is being carried out. Any thread.
-  bool is_busy() const { return at_work_.load() != 0; }
-  /// Tells the launch that is being carried out from all others; 0: none is. Any thread.
-  std::uint64_t launch_turn() const {
-    const std::uint64_t command = at_work_.load();
-    return command % 2 != 0 ? command : 0;
-  }
+  bool is_busy() const { return busy_.load(); }
 
  private:
   bool keep(ipc::Command& command);
@@ -71,10 +66,7 @@ class CommandServer {
   const Context of_;
   std::uint64_t again_until_ = 0;
   std::optional<HeldCommands::Kept> put_back_;
-  std::uint64_t turn_ = 0;  // commands so far
-  // The present command's turn, twice, and 1 for a launch; 0: none. Changed with each command, so
-  // as cheaply as possible.
-  std::atomic<std::uint64_t> at_work_{0};
+  std::atomic<bool> busy_{false};  // changed with each command, so as cheaply as possible
 };
 
 }  // namespace slate::daemon

@@ -7,7 +7,7 @@ namespace slate::daemon {
 void EarlierLaunches::fence_came(Time now, std::span<const Session> sessions) {
   undecided_.clear();
   for (const Session& session : sessions)
-    undecided_[session.id] = {.since = now, .launch_turn = std::nullopt};
+    undecided_[session.id] = {.since = now, .bare_turn = std::nullopt};
 }
 
 std::vector<std::uint64_t> EarlierLaunches::of_others(uid_t uid, Time now,
@@ -25,8 +25,8 @@ std::vector<std::uint64_t> EarlierLaunches::of_others(uid_t uid, Time now,
 bool EarlierLaunches::may_run(const Session& session, Time now) {
   if (const auto found = undecided_.find(session.id); found != undecided_.end()) {
     if (now < found->second.since + kSeen) return true;
-    const std::uint64_t turn = session.launcher->launch_turn();
-    std::optional<std::uint64_t>& first = found->second.launch_turn;
+    const std::uint64_t turn = session.launcher->bare_turn();
+    std::optional<std::uint64_t>& first = found->second.bare_turn;
     if (!first) first = turn;
     if (turn != 0 && turn == *first) return true;
     session.launcher->mark_unfenced();

@@ -17,8 +17,8 @@ namespace slate::daemon {
 /// A session's thread that launches, as others see it. Any thread.
 class Launcher {
  public:
-  /// As CommandServer::launch_turn().
-  virtual std::uint64_t launch_turn() const = 0;
+  /// Tells the launch from others that is being carried out and may be without a fence; 0: none is.
+  virtual std::uint64_t bare_turn() const = 0;
   /// Marks the newest launch without a fence.
   virtual void mark_unfenced() = 0;
   /// Whether a launch without a fence up to the mark may run.
@@ -49,8 +49,8 @@ class EarlierLaunches {
  private:
   /// A session that may be carrying out a launch without the fence.
   struct Undecided {
-    Time since;                                // when the fence came
-    std::optional<std::uint64_t> launch_turn;  // as found once kSeen was over; nullopt: not yet
+    Time since;                              // when the fence came
+    std::optional<std::uint64_t> bare_turn;  // as found once kSeen was over; nullopt: not yet
   };
 
   bool may_run(const Session& session, Time now);

@@ -68,7 +68,7 @@ class Session final : public Launcher {
   std::vector<std::string> running_kernels() const;
   /// Whether a kernel without a fence may be running.
   bool runs_unfenced() const { return parts_.streams().runs_unfenced(); }
-  std::uint64_t launch_turn() const override { return commands_.launch_turn(); }
+  std::uint64_t bare_turn() const override { return parts_.launches().bare_turn(); }
   void mark_unfenced() override { parts_.streams().mark_unfenced(); }
   bool runs_marked() const override { return parts_.streams().runs_marked(); }
   bool is_stopping() const { return stopping_.load(); }

@@ -19,6 +19,13 @@ void LaunchCommands::release_ended() {
 }
 
 Result<void> LaunchCommands::on(const Call<CommandType::kLaunch>& call) {
+  bare_turn_.store(++launches_, std::memory_order_release);
+  const auto done = launch(call);
+  bare_turn_.store(0, std::memory_order_release);
+  return done;
+}
+
+Result<void> LaunchCommands::launch(const Call<CommandType::kLaunch>& call) {
   if (call.body.parameter_bytes != call.tail.size()) {
     return fail(ErrorCode::kProtocol, "a launch without its parameters");
   }
@@ -26,6 +33,7 @@ Result<void> LaunchCommands::on(const Call<CommandType::kLaunch>& call) {
   if (!function) return std::unexpected(function.error());
   const device::Function own = (*function)->function;
   if (context_.fence.is_on()) {
+    bare_turn_.store(0, std::memory_order_release);
     function = fenced(call, **function);
     if (!function) return context_.checked(std::unexpected(function.error()));
   }

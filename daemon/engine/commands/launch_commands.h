@@ -2,6 +2,7 @@
 // which streams are held by a launch that can be called back. Session thread.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -33,8 +34,11 @@ class LaunchCommands {
   void release_ended();
   /// Whether a launch that can be called back holds a stream.
   bool hold_any() const { return !holds_.empty(); }
+  /// As Launcher::bare_turn(). Any thread.
+  std::uint64_t bare_turn() const { return bare_turn_.load(); }
 
  private:
+  Result<void> launch(const Call<ipc::CommandType::kLaunch>& call);
   Result<FunctionRecord*> fenced(const Call<ipc::CommandType::kLaunch>& call,
                                  FunctionRecord& kernel);
   static injector::LaunchValues values_of(const Call<ipc::CommandType::kLaunch>& call,
@@ -64,6 +68,10 @@ class LaunchCommands {
   SharingCommands& sharing_;
   VirtualCommands& mapped_;
   std::vector<Hold> holds_;
+  std::uint64_t launches_ = 0;  // commands so far
+  // The present launch's number until it is known to be behind the fence; 0: none. Changed with
+  // each launch, so as cheaply as possible.
+  std::atomic<std::uint64_t> bare_turn_{0};
 };
 
 }  // namespace slate::daemon

@@ -12,7 +12,7 @@ using std::chrono::milliseconds;
 
 class FakeLauncher final : public Launcher {
  public:
-  std::uint64_t launch_turn() const override { return turn_; }
+  std::uint64_t bare_turn() const override { return turn_; }
   void mark_unfenced() override { marked_ = launched_; }
   bool runs_marked() const override { return done_ < marked_; }
 
