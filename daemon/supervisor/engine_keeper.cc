@@ -148,10 +148,12 @@ void EngineKeeper::renew(const std::string& program, const Config& config) {
   spare_at_ = Clock::now();
 }
 
-void EngineKeeper::refresh() {
-  if (active() == nullptr || renewing_) return;
+bool EngineKeeper::refresh() {
+  if (active() == nullptr || renewing_) return true;
+  if (retired_.size() >= kMostOlder) return false;
   renewing_ = true;
   if (spares_.empty()) spare_at_ = Clock::now();
+  return true;
 }
 
 void EngineKeeper::start_due() {

@@ -20,6 +20,9 @@ namespace slate::daemon {
 /// the same state.
 class EngineKeeper {
  public:
+  /// Older engines with sessions beyond which refresh() adds none. Each takes memory of the device.
+  static constexpr std::size_t kMostOlder = 3;
+
   struct Events {
     /// The engine takes sessions.
     std::function<void(EngineProcess& engine)> ready;
@@ -51,8 +54,9 @@ class EngineKeeper {
   /// Has a new engine take the place of the active one as soon as it is ready. The old one stays
   /// until it has no sessions. `program`: its path, from now on.
   void renew(const std::string& program, const Config& config);
-  /// As renew(), with the same program. A spare engine that is there takes the place.
-  void refresh();
+  /// As renew(), with the same program. A spare engine that is there takes the place. False: as
+  /// many older engines as there may be have sessions.
+  bool refresh();
   /// Whether an engine is about to take the active one's place.
   bool renews() const { return renewing_; }
   /// Whether the active engine was started since the last renew(); true without one.

@@ -157,7 +157,7 @@ void Engines::drop_idle() {
     if (is_common) {
       log_info("several users have had sessions in engine {}, and none has any more: it is renewed",
                engine->pid());
-      keeper->refresh();
+      (void)keeper->refresh();
       ++each;
       continue;
     }

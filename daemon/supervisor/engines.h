@@ -39,8 +39,8 @@ class Engines {
   /// The common engine becomes that of `domain`, and all others get a new one. Requires: not
   /// has(domain).
   void give_common_to(const Domain& domain);
-  /// Has a new engine take the place of the domain's. Requires: has(domain).
-  void refresh(const Domain& domain) { keepers_.at(domain)->refresh(); }
+  /// As EngineKeeper::refresh(), of the domain's. Requires: has(domain).
+  bool refresh(const Domain& domain) { return keepers_.at(domain)->refresh(); }
   /// Renews all engines, with the program at this path and this configuration.
   void renew(const std::string& program, const Config& config);
   bool renews() const;

@@ -394,7 +394,8 @@ void Registry::session_waits(std::uint64_t id) {
   record.waits = true;
   const EngineProcess* const present = engines_.of(record.domain);
   if (present == nullptr || present->serial != record.engine) return move(id, record.domain);
-  engines_.refresh(record.domain);  // it leaves when the new one is ready
+  // It leaves when the new one is ready.
+  if (!engines_.refresh(record.domain)) move(id, {Domain::Kind::kUser, record.uid});
 }
 
 nlohmann::json Registry::hand_over(Handover& handover) const {

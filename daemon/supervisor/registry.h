@@ -67,7 +67,8 @@ class Registry {
   /// The session loads code that cannot be fenced. `waits`: it waits for an answer. Where other
   /// users' sessions share its engine it moves.
   void session_unfenced(std::uint64_t id, bool waits);
-  /// It cannot begin yet, as others' kernels run that have no fence. It begins in a new engine.
+  /// It cannot begin yet, as others' kernels run that have no fence. It begins in a new engine of
+  /// its domain, or else in its user's own.
   void session_waits(std::uint64_t id);
 
   // --- A slated that another one takes over

@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <set>
+
 namespace slate::daemon {
 namespace {
 
@@ -29,7 +31,7 @@ class EngineKeeperTest : public testing::Test {
             },
         .message = [](EngineProcess&, const LinkMessage&) {},
         .died = [this](const EngineProcess&, const Error&) { ++died_; },
-        .is_in_use = [this](std::uint64_t serial) { return serial == used_; }};
+        .is_in_use = [this](std::uint64_t serial) { return used_.contains(serial); }};
     return keeper_.emplace(FAKE_ENGINE_PATH, config, serials_, events);
   }
   /// Serves until `wanted` holds; the test's own time limit is the only one.
@@ -51,7 +53,7 @@ class EngineKeeperTest : public testing::Test {
   }
 
   std::uint64_t serials_ = 0;
-  std::uint64_t used_ = 0;  // serial number of the engine that has sessions
+  std::set<std::uint64_t> used_;  // serial numbers of the engines that have sessions
   bool device_is_full_ = false;
   int ready_ = 0, died_ = 0;
   std::optional<EngineKeeper> keeper_;
@@ -130,14 +132,15 @@ TEST_F(EngineKeeperTest, ARenewedEngineStaysUntilItHasNoSessions) {
   EngineKeeper& keeper = keep(with(SpareChoice::kNever));
   serve_until([&] { return keeper.active() != nullptr; });
   const pid_t first = keeper.pid();
-  used_ = keeper.active()->serial;
+  const std::uint64_t old = keeper.active()->serial;
+  used_ = {old};
   keeper.renew(FAKE_ENGINE_PATH, with(SpareChoice::kNever));
   EXPECT_FALSE(keeper.is_renewed());
   serve_until([&] { return keeper.is_renewed(); });
   EXPECT_NE(keeper.pid(), first);
-  ASSERT_NE(keeper.find(used_), nullptr);
-  EXPECT_EQ(keeper.find(used_)->pid(), first);
-  const std::uint64_t old = std::exchange(used_, 0);
+  ASSERT_NE(keeper.find(old), nullptr);
+  EXPECT_EQ(keeper.find(old)->pid(), first);
+  used_.clear();
   serve_until([&] { return keeper.find(old) == nullptr; });
   EXPECT_EQ(ready_, 2);
   EXPECT_EQ(died_, 0);
@@ -148,12 +151,29 @@ TEST_F(EngineKeeperTest, ASpareEngineRefreshesAtOnce) {
   EngineKeeper& keeper = keep(with(SpareChoice::kAlways));
   serve_until([&] { return !keeper.spares().empty(); });
   const pid_t first = keeper.pid(), spare = keeper.spares().front();
-  keeper.refresh();
+  EXPECT_TRUE(keeper.refresh());
   keeper.service();
   EXPECT_EQ(keeper.pid(), spare);
   serve_until([&] { return !keeper.spares().empty() && !keeper.has_leaving(); });
   EXPECT_NE(keeper.spares().front(), first);
   EXPECT_EQ(died_, 0);
+}
+
+TEST_F(EngineKeeperTest, SomeOlderEnginesHaveSessionsAndNoMore) {
+  EngineKeeper& keeper = keep(with(SpareChoice::kAlways));
+  for (std::size_t older = 0; older < EngineKeeper::kMostOlder; ++older) {
+    serve_until([&] { return !keeper.spares().empty(); });
+    used_.insert(keeper.active()->serial);
+    EXPECT_TRUE(keeper.refresh());
+    serve_until([&] { return !keeper.renews(); });
+  }
+  const pid_t last = keeper.pid();
+  EXPECT_FALSE(keeper.refresh());
+  EXPECT_FALSE(keeper.renews());
+  used_.erase(used_.begin());
+  serve_until([&] { return keeper.refresh(); });
+  serve_until([&] { return keeper.pid() != last; });
+  used_.clear();
 }
 
 TEST_F(EngineKeeperTest, ARenewalThatFailsChangesNothing) {
