@@ -80,22 +80,27 @@ Domain Registry::place(const Identity& who) {
   const Domain home = rules_.home_of(who);
   const Domain own{Domain::Kind::kUser, who.uid};
   if (home != Domain{} || engines_.has(own)) return home != Domain{} ? home : own;
-  const SessionRecord* unfenced = nullptr;
-  for (const auto& [id, record] : sessions_) {
-    if (record.domain == home && record.uid != who.uid && record.is_unfenced) unfenced = &record;
-  }
+  const SessionRecord* const unfenced = of_others(home, who.uid, &SessionRecord::is_unfenced);
   if (unfenced == nullptr || give_common_to(unfenced->uid)) return home;
   return own;
+}
+
+/// A session of the domain that is another user's and has the property, if there is one. Null: any.
+const SessionRecord* Registry::of_others(
+    const Domain& domain, std::uint32_t uid,
+    const std::function<bool(const SessionRecord&)>& property) const {
+  const auto found = std::ranges::find_if(sessions_, [&](const auto& each) {
+    return each.second.domain == domain && each.second.uid != uid &&
+           (!property || property(each.second));
+  });
+  return found == sessions_.end() ? nullptr : &found->second;
 }
 
 /// The user's sessions get the common engine, and all others a new one. False: others have begun
 /// there, or he has an engine.
 bool Registry::give_common_to(std::uint32_t uid) {
   const Domain home, theirs{Domain::Kind::kUser, uid};
-  const bool is_shared = std::ranges::any_of(sessions_, [&](const auto& each) {
-    return each.second.domain == home && each.second.uid != uid;
-  });
-  if (is_shared || engines_.has(theirs)) return false;
+  if (of_others(home, uid) != nullptr || engines_.has(theirs)) return false;
   for (auto& [id, record] : sessions_) {
     if (record.domain == home && record.uid == uid) record.domain = theirs;
   }
@@ -135,10 +140,8 @@ void Registry::go_on(SessionRecord& record) {
   if (record.state != State::kReady) return;
   const bool begins = record.book->is_blank();  // the engine writes there as soon as it has it
   if (begins && suspects_come_first(record)) return;
-  const bool others_come = std::ranges::any_of(sessions_, [&](const auto& each) {
-    const SessionRecord& other = each.second;
-    return other.domain == record.domain && other.uid != record.uid && !other.is_suspended;
-  });
+  const auto comes = [](const SessionRecord& other) { return !other.is_suspended; };
+  const bool others_come = of_others(record.domain, record.uid, comes) != nullptr;
   if (!tell_of(record, *engine, others_come)) return;
   engine->users.insert(record.uid);
   if (!std::exchange(record.was_served, true)) ++served_;

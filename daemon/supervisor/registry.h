@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -95,6 +96,9 @@ class Registry {
 
   std::optional<Error> too_many(const Identity& who) const;
   Domain place(const Identity& who);
+  const SessionRecord* of_others(
+      const Domain& domain, std::uint32_t uid,
+      const std::function<bool(const SessionRecord&)>& property = {}) const;
   bool give_common_to(std::uint32_t uid);
   void welcome(SessionRecord& record, const EngineProcess& engine);
   void go_on(SessionRecord& record);
