@@ -5,7 +5,7 @@ import os
 import subprocess
 import unittest
 
-from harness import ON_GPU, SLOW, SlateTestCase, binary, small_command
+from harness import ON_GPU, SLOW, SlateTestCase, binary, can_run, small_command
 from hostile import ATTACKER, begin_attack, end_attack
 
 NEIGHBOUR = 65532
@@ -15,15 +15,10 @@ TOGETHER = ("--fence", "never")
 SANITIZED = "an attack in Python cannot load slate's driver with AddressSanitizer in it"
 
 
-def can_run(user, path):
-    done = subprocess.run(["test", "-x", path], user=user, group=user, extra_groups=[])
-    return done.returncode == 0
-
-
 @unittest.skipUnless(os.geteuid() == 0, "needs root, to be three users")
 class AttacksTest(SlateTestCase):
     def start_daemon(self, **keywords):
-        if not can_run(NEIGHBOUR, os.path.abspath(binary("slate", "vector_add"))):
+        if not can_run(NEIGHBOUR, binary("slate", "vector_add")):
             self.skipTest("other users cannot reach the build folder")
         daemon = self.daemon(**keywords)
         os.chmod(daemon.root, 0o755)

@@ -3,10 +3,9 @@ bits behind it. The device is lost at a fault, as a GPU is."""
 
 import os
 import re
-import subprocess
 import unittest
 
-from harness import DEVICE, ON_GPU, SLOW, SlateTestCase, binary, expected_output, program_command, programs
+from harness import DEVICE, ON_GPU, SLOW, SlateTestCase, binary, can_run, expected_output, program_command, programs
 from recovery_test import FAULTS, LOST
 
 
@@ -108,7 +107,7 @@ class FenceTest(SlateTestCase):
         engine = daemon.engine_pid()
         command = program_command("vector_add")
         for user, is_on in ((65532, False), (65533, True)):
-            if subprocess.run(["test", "-x", command[0]], user=user, group=user, extra_groups=[]).returncode:
+            if not can_run(user, command[0]):
                 self.skipTest("other users cannot reach the build folder")
             process = daemon.start(command, user=user, group=user, extra_groups=[])
             out, err = process.communicate(timeout=120 * SLOW)

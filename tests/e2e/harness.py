@@ -64,6 +64,11 @@ def processor_seconds(pids):
     return seconds
 
 
+def can_run(user, path):
+    """Whether another user reaches a program of the build folder. Needs root."""
+    return subprocess.run(["test", "-x", os.path.abspath(path)], user=user, group=user, extra_groups=[]).returncode == 0
+
+
 class Footprint:
     """What a process has now: resident memory in bytes, descriptors, threads."""
 

@@ -12,7 +12,7 @@ import time
 import unittest
 from unittest import mock
 
-from harness import DEVICE, ON_GPU, SLOW, SlateTestCase, binary, programs, small_command
+from harness import DEVICE, ON_GPU, SLOW, SlateTestCase, binary, can_run, programs, small_command
 from kinds_test import PROGRAMS, expected
 
 CARD = 2048 if ON_GPU else 64  # MiB of the device that sessions have; the engine takes some 30 besides
@@ -57,8 +57,7 @@ class MemoryTest(SlateTestCase):
 
     def other_user(self, daemon):
         """For daemon.start(): another user, where this one is root and others can reach the programs."""
-        test = ["test", "-x", os.path.abspath(binary("slate", "tenant"))]
-        if os.geteuid() != 0 or subprocess.run(test, **OTHER_USER).returncode:
+        if os.geteuid() != 0 or not can_run(OTHER_USER["user"], binary("slate", "tenant")):
             return {}
         os.chmod(daemon.root, 0o755)
         return OTHER_USER

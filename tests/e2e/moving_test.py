@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import ON_GPU, binary
+from harness import ON_GPU, binary, can_run
 from victims import KeptVariables, Victim, VictimTestCase, wait_until_running
 
 USERS = (64001, 64002)
@@ -155,7 +155,7 @@ class MovingTest(VictimTestCase):
     def test_sessions_follow_a_newcomer_who_could_not_wait_once_they_are_idle(self):
         daemon = self.daemon(extra=("--max-blocking-ms", "0", "--audit"))
         os.chmod(daemon.root, 0o755)
-        if subprocess.run(["test", "-x", os.path.abspath(SMALL[0])], user=USERS[0], group=USERS[0], extra_groups=[]).returncode:
+        if not can_run(USERS[0], SMALL[0]):
             self.skipTest("other users cannot reach the build folder")
         as_user = [{"user": user, "group": user, "extra_groups": []} for user in USERS]
         victim, = self.start_victims(daemon, 1, SECONDS, **as_user[0])
@@ -176,7 +176,7 @@ class MovingTest(VictimTestCase):
     def test_users_with_engines_of_their_own_do_not_meet(self):
         daemon = self.daemon(extra=("--sharing", "user"))
         os.chmod(daemon.root, 0o755)
-        if subprocess.run(["test", "-x", os.path.abspath(SMALL[0])], user=USERS[0], group=USERS[0], extra_groups=[]).returncode:
+        if not can_run(USERS[0], SMALL[0]):
             self.skipTest("other users cannot reach the build folder")
         victims = [self.start_victims(daemon, 1, SECONDS, user=user, group=user, extra_groups=[])[0] for user in USERS]
         domains = {each["uid"]: each["domain"] for each in daemon.status()["sessions"]}

@@ -7,7 +7,7 @@ import tempfile
 import time
 import unittest
 
-from harness import ON_GPU, SlateTestCase, binary, program_command
+from harness import ON_GPU, SlateTestCase, binary, can_run, program_command
 
 POLICIES = ["adaptive", "table", "timeslice", "fifo"]
 
@@ -152,7 +152,7 @@ class SchedulingTest(SlateTestCase):
         daemon = self.daemon(extra=("--sharing", "user", "--config", config.name))
         os.chmod(daemon.root, 0o755)
         as_user = [{"user": user, "group": user, "extra_groups": []} for user in USERS]
-        if subprocess.run(["test", "-x", os.path.abspath(STEADY[0])], **as_user[0]).returncode:
+        if not can_run(USERS[0], STEADY[0]):
             self.skipTest("other users cannot reach the build folder")
         programs = [daemon.start(STEADY, **each) for each in as_user]
 
