@@ -86,6 +86,12 @@ std::string filler() {
   return text + "\tret;\n}\n";
 }
 
+std::vector<std::uint32_t> words_of(const std::vector<std::byte>& bytes) {
+  std::vector<std::uint32_t> words(bytes.size() / sizeof(std::uint32_t));
+  std::memcpy(words.data(), bytes.data(), words.size() * sizeof(std::uint32_t));
+  return words;
+}
+
 class FenceLeftoversTest : public testing::TestWithParam<Look> {
  protected:
   void SetUp() override {
@@ -114,12 +120,10 @@ class FenceLeftoversTest : public testing::TestWithParam<Look> {
   }
   /// What the threads found that is not 0. Where there is no thread the buffer has its 1.
   static std::uint32_t found(const Outcome& outcome) {
+    const std::vector<std::uint32_t> words = words_of(outcome[0]);
     std::uint32_t count = 0;
-    for (std::uint32_t i = 0; 4 * i < outcome[0].size(); ++i) {
-      std::uint32_t word = 0;
-      std::memcpy(&word, outcome[0].data() + 4 * i, sizeof word);
-      count += i % kLookThreads < GetParam().threads && word != 0;
-    }
+    for (std::size_t i = 0; i < words.size(); ++i)
+      count += i % kLookThreads < GetParam().threads && words[i] != 0;
     return count;
   }
   /// What sim leaves, it leaves everywhere.
@@ -442,16 +446,15 @@ TEST(FenceShuffleTest, ShufflesGiveTheSame) {
         .grid = {1, 1, 1},
         .block = {64, 1, 1},
         .arguments = {Argument::buffer(std::vector<std::uint32_t>(64 * count, 5))}};
-    const Outcome expected = plain.run_native(kernel);
-    const auto compare = [&](const Outcome& got) {
-      for (std::size_t at = 0; at < expected[0].size(); at += 4) {
-        std::uint32_t word = 0, wanted = 0;
-        std::memcpy(&word, got[0].data() + at, sizeof word);
-        std::memcpy(&wanted, expected[0].data() + at, sizeof wanted);
+    const std::vector<std::uint32_t> expected = words_of(plain.run_native(kernel)[0]);
+    const auto compare = [&](const Outcome& outcome) {
+      const std::vector<std::uint32_t> got = words_of(outcome[0]);
+      ASSERT_EQ(got.size(), expected.size());
+      for (std::size_t i = 0; i < expected.size(); ++i) {
         // 0 also comes from a lane that has left.
-        EXPECT_TRUE(word == wanted || (word == 0 && !leaves.empty()))
-            << "shuffle " << at / 256 << ", thread " << at / 4 % 64 << ": " << word << ", not "
-            << wanted;
+        EXPECT_TRUE(got[i] == expected[i] || (got[i] == 0 && !leaves.empty()))
+            << "shuffle " << i / 64 << ", thread " << i % 64 << ": " << got[i] << ", not "
+            << expected[i];
       }
     };
     compare(fenced.run_native(kernel));
@@ -480,11 +483,9 @@ TEST(FenceShuffleTest, ALaneThatTheFenceHasEndedIsNotRead) {
                     Argument::value(std::uint32_t{0})}};
   FormRunner runner(**device, ptx, 0, true, &kernel);
   const auto look = [&](std::string_view form, const Outcome& outcome) {
-    for (std::size_t at = 0; at < outcome[0].size(); at += 4) {
-      std::uint32_t word = 0;
-      std::memcpy(&word, outcome[0].data() + at, sizeof word);
-      ASSERT_EQ(word, 0u) << form << ", thread " << at / 4;
-    }
+    const std::vector<std::uint32_t> words = words_of(outcome[0]);
+    for (std::size_t i = 0; i < words.size(); ++i)
+      ASSERT_EQ(words[i], 0u) << form << ", thread " << i;
   };
   std::mt19937_64 random(11);
   look("native", runner.run_native(kernel));
@@ -642,16 +643,9 @@ TEST(FenceCopyTest, WhatABlockLeavesUnderWayTouchesNoOthers) {
       EXPECT_EQ(entry.why_not, "") << entry.name;
     const Outcome outcome = runner.run_native(kernel);
     EXPECT_EQ(runner.take_record().state, injector::FenceRecord::kFree) << name;
-    std::uint32_t changed = 0;
-    std::memcpy(&changed, outcome[0].data(), sizeof changed);
-    EXPECT_EQ(changed, 0u) << name << " came to the next block's shared memory";
-    std::size_t foreign = 0;
-    for (std::size_t at = 0; at < outcome[1].size(); at += 4) {
-      std::uint32_t word = 0;
-      std::memcpy(&word, outcome[1].data() + at, sizeof word);
-      foreign += word == 0x22222222;
-    }
-    EXPECT_EQ(foreign, 0u) << name << " took the next block's shared memory";
+    EXPECT_EQ(words_of(outcome[0]).at(0), 0u) << name << " came to the next block's shared memory";
+    EXPECT_EQ(std::ranges::count(words_of(outcome[1]), 0x22222222u), 0)
+        << name << " took the next block's shared memory";
   }
 }
 
