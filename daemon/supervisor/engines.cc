@@ -142,9 +142,11 @@ void Engines::drop_idle() {
     const auto& [domain, keeper] = *each;
     const bool is_common = domain == Domain{};
     const EngineProcess* const engine = keeper->active();
-    const bool is_fresh = engine == nullptr || engine->users.size() < 2 ||
-                          config_for(domain, config_).fence != FenceChoice::kAuto;
-    if (has_sessions_(domain) || (is_common && (is_fresh || keeper->renews()))) {
+    const auto stays = [&] {
+      return engine == nullptr || engine->users.size() < 2 || keeper->renews() ||
+             config_for(domain, config_).fence != FenceChoice::kAuto;
+    };
+    if (has_sessions_(domain) || (is_common && stays())) {
       idle_since_.erase(domain);
       ++each;
       continue;

@@ -19,7 +19,7 @@ void LaunchCommands::release_ended() {
 }
 
 Result<void> LaunchCommands::on(const Call<CommandType::kLaunch>& call) {
-  bare_turn_.store(++launches_, std::memory_order_release);
+  bare_turn_.store(context_.streams.position(), std::memory_order_release);
   const auto done = launch(call);
   bare_turn_.store(0, std::memory_order_release);
   return done;

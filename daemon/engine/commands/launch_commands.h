@@ -68,8 +68,7 @@ class LaunchCommands {
   SharingCommands& sharing_;
   VirtualCommands& mapped_;
   std::vector<Hold> holds_;
-  std::uint64_t launches_ = 0;  // commands so far
-  // The present launch's number until it is known to be behind the fence; 0: none. Changed with
+  // The present launch's position until it is known to be behind the fence; 0: none. Changed with
   // each launch, so as cheaply as possible.
   std::atomic<std::uint64_t> bare_turn_{0};
 };
